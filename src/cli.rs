@@ -1,4 +1,4 @@
-//! The subcommands, and what they print for people and scripts.
+//! The subcommands: each reads its arguments, calls a server, and prints.
 //!
 //! Results go to standard output, everything else to standard error.
 
@@ -9,35 +9,31 @@ mod changes;
 mod confirm;
 mod delete;
 mod diff;
-mod directory;
 mod document;
 mod edit;
 mod export;
-mod field_line;
 mod findings;
 mod graph;
+mod guide_file;
+mod guides;
 mod health;
 mod history;
-mod ignored_step_fields;
 mod import;
-mod imported_guide;
-mod keep;
+mod imported;
 mod layout;
 mod lint;
 mod list;
 mod manual;
-mod matching;
 mod merge;
 mod new;
 mod out;
+mod pairing;
 mod place;
 mod preview;
 mod references;
 mod restore;
-mod revisions;
 mod show;
-mod tasks;
-mod transfer;
+mod signals;
 mod translate;
 mod wording;
 
@@ -63,80 +59,26 @@ use crate::{
 /// The largest page that the contract allows.
 const PAGE_SIZE: i32 = PageSize::MAX.cast_signed();
 
-/// Why a command failed. Its text is one line that says what to do, and one more line
-/// for each violation of a request.
+/// Why a command failed. Its text is one line that says what to do, and one more line for each
+/// violation of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The server cannot be called.
     #[error(transparent)]
     Service(#[from] ConnectError),
-    /// The call failed.
     #[error(transparent)]
     Refused(#[from] CallError),
-    /// A document cannot be read or written as JSON.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// A document cannot be used.
-    #[error("{0}")]
-    Invalid(String),
-    /// The output cannot be written.
-    #[error("cannot write {place}: {reason}")]
-    Write {
-        /// The file or stream.
-        place: String,
-        /// The error of the system.
-        reason: io::Error,
-    },
-    /// A file cannot be read.
-    #[error("cannot read {place}: {reason}")]
-    Read {
-        /// The file or directory.
-        place: String,
-        /// The error of the system.
-        reason: io::Error,
-    },
-    /// A file is no document.
-    #[error("{place}: {error}")]
-    File {
-        /// The file.
-        place: String,
-        /// What is wrong.
-        error: DocumentError,
-    },
-    /// An argument contradicts another.
-    #[error("{0}")]
-    Argument(String),
-    /// A name is that of no task, or of several.
-    #[error("{0}")]
-    TaskName(String),
-    /// The command would ask, and there is nobody to answer.
-    #[error("{0}")]
-    NoTerminal(&'static str),
-    /// The guide is not what was read before.
-    #[error("the task {0} has changed since it was read: start again with what it is now")]
-    ChangedSince(String),
-    /// The editor failed.
-    #[error("the editor `{editor}` failed ({failure}): {outcome}")]
-    Editor {
-        /// Its command.
-        editor: String,
-        /// How it ended.
-        failure: String,
-        /// What became of the text.
-        outcome: String,
-    },
-    /// Signals cannot be listened for.
-    #[error("cannot listen for signals: {0}")]
-    Signals(io::Error),
-    /// Ctrl-C ended it.
-    #[error("interrupted")]
-    Interrupted,
-    /// The server is not SERVING.
-    #[error("{0}")]
-    NotServing(String),
-    /// The automatic translation ended early.
     #[error(transparent)]
     Translate(#[from] TranslateError),
+    /// An argument is missing or wrong.
+    #[error("{0}")]
+    Argument(String),
+    /// A name is that of no task.
+    #[error("{0}")]
+    NoSuchTask(String),
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl CliError {
@@ -145,21 +87,24 @@ impl CliError {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
             Self::Translate(error) => error.is_wrong_setting(),
-            // An argument is missing or wrong.
-            Self::NoTerminal(_) | Self::Argument(_) => true,
-            Self::Refused(_)
-            | Self::Document(_)
-            | Self::Invalid(_)
-            | Self::Write { .. }
-            | Self::Read { .. }
-            | Self::File { .. }
-            | Self::TaskName(_)
-            | Self::ChangedSince(_)
-            | Self::Editor { .. }
-            | Self::Signals(_)
-            | Self::Interrupted
-            | Self::NotServing(_) => false,
+            Self::Argument(_) => true,
+            Self::Refused(_) | Self::Document(_) | Self::NoSuchTask(_) | Self::Failed(_) => false,
         }
+    }
+
+    fn cannot_write(place: &str, reason: io::Error) -> Self {
+        Self::Failed(format!("cannot write {place}: {reason}"))
+    }
+
+    fn cannot_listen(reason: io::Error) -> Self {
+        Self::Failed(format!("cannot listen for signals: {reason}"))
+    }
+
+    /// The guide is not what was read before.
+    fn changed_since(guid: &str) -> Self {
+        Self::Failed(format!(
+            "the task {guid} has changed since it was read: start again with what it is now"
+        ))
     }
 }
 
@@ -219,8 +164,8 @@ async fn run_command(config: &ClientCommandConfig) -> Result<ExitCode, CliError>
         ClientCommand::Preview(args) => preview::preview(client, args, format).await?,
         ClientCommand::References(args) => references::references(client, args, format).await?,
         ClientCommand::History(args) => history::history(client, args, format).await?,
-        ClientCommand::Keep(args) => keep::keep(client, args, format).await?,
-        ClientCommand::Alias(args) => keep::alias(client, args, format).await?,
+        ClientCommand::Keep(args) => history::keep(client, args, format).await?,
+        ClientCommand::Alias(args) => history::alias(client, args, format).await?,
         ClientCommand::Changes(args) => change_feed::changes(client, args, format).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -332,17 +332,14 @@ impl Client {
     }
 
     /// Calls page by page, to the last one.
-    pub async fn for_each_page<M: PageCall, E: From<CallError>>(
-        &self,
-        mut message: M,
-        mut handle: impl FnMut(M::Answer) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub async fn pages<M: PageCall>(&self, mut message: M) -> Result<Vec<M::Answer>, CallError> {
+        let mut pages = Vec::new();
         loop {
             let page = self.call(message.clone()).await?;
             let next = M::next_page_token(&page).to_owned();
-            handle(page)?;
+            pages.push(page);
             if next.is_empty() {
-                return Ok(());
+                return Ok(pages);
             }
             message.set_page_token(next);
         }

@@ -183,8 +183,7 @@ async fn migrate(database: &DatabaseConfig, layout: TableLayout) -> anyhow::Resu
     Ok(())
 }
 
-/// Deletes an account, after a question unless that is not wanted. One without rows is no error, so
-/// that the command can be repeated.
+/// Deletes an account, after a question unless that is not wanted. Fails if it has no rows.
 async fn delete_account(
     database: &DatabaseConfig,
     account: &AccountId,
@@ -201,7 +200,7 @@ async fn delete_account(
         None => {
             let database = database.url.address();
             cli::print_message(format!("{database} has nothing of account {account}"));
-            0
+            return Ok(ExitCode::FAILURE);
         }
     };
     cli::print_deleted_account(account.as_str(), rows, format)?;

@@ -8,14 +8,13 @@ use serde_json::json;
 use super::{
     CliError, confirm,
     layout::{TableColumn, table},
-    out::{self, JsonArray},
+    out::{self, print_array},
 };
 use crate::{
     config::Format,
     domain::{account::AccountSummary, time::Timestamp},
 };
 
-/// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "accounts delete asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking";
 
@@ -35,19 +34,15 @@ pub fn print_accounts(accounts: &[AccountSummary], format: Format) -> Result<(),
             Ok(())
         }
         Format::Text => out::print(&table(COLUMNS, accounts.iter().map(row).collect())),
-        Format::Json => {
-            let mut array = JsonArray::new();
-            for account in accounts {
-                array.push(&json!({
-                    "account": account.account,
-                    "tasks": account.tasks,
-                    "steps": account.steps,
-                    "bytes": account.bytes,
-                    "last_change": account.last_change.map(time),
-                }))?;
-            }
-            array.end()
-        }
+        Format::Json => print_array(accounts.iter().map(|account| {
+            json!({
+                "account": account.account,
+                "tasks": account.tasks,
+                "steps": account.steps,
+                "bytes": account.bytes,
+                "last_change": account.last_change.map(time),
+            })
+        })),
     }
 }
 

@@ -1,99 +1,104 @@
-//! `expertise apply`: makes the account have the guides of a directory.
+//! `expertise apply`: makes the account have the guides of files.
 //!
-//! A document describes the task with its id, or else the standard task with its name and
-//! product: ids belong to an account, and a directory may be applied to several. What is
-//! left out of a document returns to its default, and steps that it leaves out are
-//! deleted. So a second run finds every guide unchanged.
+//! A file is of the task with its guid, or else with its external id. What is left out of it returns
+//! to its default, and steps that it leaves out are deleted. So a second run finds every guide
+//! unchanged.
 
-mod drift;
-mod guides;
-mod prune;
-mod references;
-mod report;
-mod source;
+mod applied;
+pub(super) mod ids;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
+use console::Term;
+use serde_json::json;
+
 use self::{
-    drift::DriftReport,
-    guides::DirectoryGuide,
-    prune::Pruned,
-    references::References,
-    report::{ApplyCounts, ApplyReport},
+    applied::Blocked,
+    ids::{TaskIds, put_back},
 };
 use super::{
-    CliError, changes, confirm, delete,
-    findings::Findings,
-    ignored_step_fields::{ignored_lines, need_explanation},
-    out::{JsonArray, print_error},
-    tasks,
-    transfer::{self, StoredGuide},
+    CliError,
+    changes::{self, Change},
+    confirm,
+    delete::{self, DeletedHistory},
+    findings::{Analysed, Findings},
+    guide_file::{GuideFile, files_in},
+    guides::{self, StoredGuide},
+    imported::{ImportedGuide, OutcomeCounts},
+    out::{self, Results, print_error, sanitize, with_members},
+    pairing::{fixed_fields, has_same_paths, lock_changed},
 };
 use crate::{
     client::{CallError, Client},
     config::{ApplyArgs, Format},
-    proto::v1::{ImportOutcome, ImportTaskResponse, Task, TaskDocument, TaskRevision},
+    messages::managed_documents::all_steps,
+    proto::v1::{
+        ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskRevision,
+        TaskType,
+    },
 };
 
-/// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking, or with --dry-run";
 
-/// Fails where the command would have to ask and cannot.
+/// The most tasks of the account that are named as not in the directory.
+const MAX_LEFT_LINES: usize = 10;
+
+/// Fails where the command would have to ask and cannot, or would delete what single files lack.
 pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
+    if args.prune
+        && !args
+            .paths
+            .iter()
+            .all(|path| path.is_dir() || !path.exists())
+    {
+        return Err(CliError::Argument(
+            "--prune deletes what a directory does not have, and takes no files".to_owned(),
+        ));
+    }
     match args.prune && !args.force && !args.dry_run {
         true => confirm::require_terminal(NEEDS_FORCE),
         false => Ok(()),
     }
 }
 
-/// Applies a directory. Nothing is written unless every document in it can be read, and every
-/// guide is as it was last applied, or is to be overwritten or merged. A guide that is refused
-/// does not stop the others, but nothing is pruned then.
+/// Applies files. Nothing is written unless every one of them is a document. A guide that is
+/// blocked or refused does not stop the others, but nothing is pruned then.
 pub(super) async fn apply(
     client: &Client,
     args: &ApplyArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let sources = source::read_directory(&args.directory)?;
-    let tasks = tasks::list_all(client, None).await?;
+    let files = read_files(&args.paths)?;
+    let tasks = guides::list(client, ListTasksRequest::default()).await?;
     let mut run = ApplyRun {
         client,
         args,
-        format,
-        references: References::default(),
-        counts: ApplyCounts::default(),
-        array: JsonArray::new(),
-        is_declined: false,
+        ids: TaskIds::default(),
+        results: Results::new(format),
+        counts: OutcomeCounts::default(),
+        deleted: 0,
+        files: files.len(),
+        failures: Vec::new(),
     };
-    let mut guides = guides::pair(sources, &tasks)?;
-    for guide in &mut guides {
-        guide.read_stored(client, &mut run.references).await?;
-        guide.read_applied(client).await?;
+    let mut guides = Vec::with_capacity(files.len());
+    for file in files {
+        guides.push(run.read_stored(file, &tasks).await?);
     }
-    let drifted = drift::check(client, args, &mut guides, &run.references).await?;
-    if !drifted.is_empty() {
-        return run.end_drifted(&drifted);
+    for guide in guides.iter_mut().filter(|guide| guide.stored.is_some()) {
+        run.check(guide).await?;
     }
-    let is_new = |guide: &&mut DirectoryGuide| guide.stored.is_none();
+    let is_new = |guide: &&mut ApplyGuide| guide.stored.is_none();
     let mut new: Vec<_> = guides.iter_mut().filter(is_new).collect();
     while !new.is_empty() {
-        // A guide comes after those that it refers to, so that it has all of its steps at once.
-        // Guides of one name and product stay in their order, by which the next run finds them.
-        let mut waiting_keys = BTreeSet::new();
-        let waits = |guide: &&mut DirectoryGuide| {
-            let waits = !args.dry_run
-                && (waiting_keys.contains(&guide.key())
-                    || run.references.refers_to_pending(&guide.document));
-            if waits {
-                waiting_keys.insert(guide.key());
-            }
-            waits
-        };
+        // A guide comes after those that it refers to, so that it has all of its steps from the
+        // beginning.
+        let waits =
+            |guide: &&mut ApplyGuide| !args.dry_run && run.ids.refers_to_pending(&guide.document);
         let (mut waiting, mut ready): (Vec<_>, Vec<_>) = new.into_iter().partition(waits);
         if ready.is_empty() {
             // Guides that refer to each other: the first is created without some of its steps.
@@ -104,178 +109,381 @@ pub(super) async fn apply(
         }
         new = waiting;
     }
-    for guide in guides.iter_mut().filter(|guide| guide.needs_update()) {
+    for guide in guides.iter_mut().filter(|guide| guide.needs_update) {
         run.update(guide).await?;
     }
-    let surplus = prune::surplus(&guides, tasks);
-    if args.prune {
-        let referring = prune::referring_files(&guides, &run.references);
-        run.prune(surplus, &referring).await?;
-    } else if format == Format::Text {
-        run.counts.surplus = surplus.iter().map(delete::description).collect();
+    let left = left_over(&guides, tasks);
+    let is_declined = match args.prune {
+        true => run.prune(left, &guides).await?,
+        false => {
+            run.print_left(&left);
+            false
+        }
+    };
+    run.end(is_declined)
+}
+
+/// Reads the files, and every `.json` file in the directories. They are in the order in which their
+/// guides were created, those without an id first.
+fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.exists() {
+            return Err(CliError::Failed(format!(
+                "there is no directory or file {}: apply takes documents, as `expertise export \
+                 --all --out DIR` writes them",
+                path.display()
+            )));
+        }
+        match path.is_dir() {
+            true => files.extend(files_in(path)?),
+            false => files.push(path.clone()),
+        }
     }
-    run.end()
+    if files.is_empty() {
+        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        let paths = paths.join(", ");
+        return Err(CliError::Failed(format!(
+            "{paths} has no .json files: nothing is applied"
+        )));
+    }
+    let mut read = Vec::with_capacity(files.len());
+    let mut errors = Vec::new();
+    for file in files {
+        match GuideFile::read(&file) {
+            Ok(file) => read.push(file),
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    let mut known: BTreeMap<(&str, String), &Path> = BTreeMap::new();
+    for GuideFile { path, document, .. } in &read {
+        let external_id = document.task.as_ref().map_or("", Task::external_id);
+        let guid = guides::guid(document).to_ascii_lowercase();
+        let file = path.display();
+        if guid.is_empty() && external_id.is_empty() {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            errors.push(format!(
+                "{file}: it has no task.guid and no task.external_id, so that no later run would \
+                 find its guide: add \"external_id\": {name:?} to its task"
+            ));
+        }
+        for (field, id) in [("guid", guid), ("external_id", external_id.to_owned())] {
+            let shown = sanitize(&id);
+            if let Some(other) = known
+                .insert((field, id), path)
+                .filter(|_| !shown.is_empty())
+            {
+                let other = other.display();
+                errors.push(format!(
+                    "{other} and {file} are both of task {shown}: remove one, or its task.{field}"
+                ));
+            }
+        }
+    }
+    if !errors.is_empty() {
+        let errors = errors.join("\n  ");
+        return Err(CliError::Failed(format!("nothing is applied: {errors}")));
+    }
+    // The server's ids increase with time.
+    read.sort_by(|a, b| guides::guid(&a.document).cmp(guides::guid(&b.document)));
+    Ok(read)
+}
+
+/// A guide of a file.
+struct ApplyGuide {
+    file: GuideFile,
+    /// The document; it has the account's ids as far as the account has the guide.
+    document: TaskDocument,
+    /// The guide as the account has it.
+    stored: Option<StoredGuide>,
+    /// The revision that keeps it as it was last applied.
+    applied: Option<TaskRevision>,
+    /// Lines about what was done to the document.
+    notes: Vec<String>,
+    /// What has changed by other means and is merged with the document.
+    merged: Vec<Change>,
+    /// What the file says, if it is to be written again with what was merged.
+    said: Option<TaskDocument>,
+    needs_update: bool,
+    /// The report of its creation, if it was created without some of its steps.
+    created: Option<ImportedGuide>,
+}
+
+impl ApplyGuide {
+    /// The file, if paths in this document lead to the same fields there.
+    fn file_of(&self, document: &TaskDocument) -> Option<&GuideFile> {
+        let has_same_paths = has_same_paths(document, &self.file.document);
+        Some(&self.file).filter(|_| self.said.is_none() && has_same_paths)
+    }
+
+    /// Adds the places in the file to the fields of this document that a server refuses.
+    fn locate(&self, error: CallError, sent: &TaskDocument) -> CallError {
+        match self.file_of(sent) {
+            Some(file) => file.locate(error),
+            None => error,
+        }
+    }
 }
 
 /// A run in progress.
 struct ApplyRun<'a> {
     client: &'a Client,
     args: &'a ApplyArgs,
-    format: Format,
-    references: References,
-    counts: ApplyCounts,
-    array: JsonArray,
-    /// Whether the person did not agree to the deletion.
-    is_declined: bool,
+    ids: TaskIds,
+    results: Results,
+    counts: OutcomeCounts,
+    deleted: usize,
+    files: usize,
+    /// The first line of each failure.
+    failures: Vec<String>,
 }
 
 impl ApplyRun<'_> {
-    /// Creates a guide. Steps that refer to guides which are created later are left out,
-    /// and added when those are there.
-    async fn create(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
-        let mut document = guide.document.clone();
-        self.references.resolve(&mut document);
-        let (pending, of_managed) = self.references.take_pending(&mut document);
-        let mut report = ApplyReport::new(guide, ImportOutcome::Created, self.args.dry_run);
-        match self.send_new(guide, document, &mut report).await {
-            Ok(()) if pending.is_empty() && of_managed == 0 => {
-                self.keep_applied(guide, &mut report).await
-            }
-            // It is reported when it has its steps.
-            Ok(()) if guide.stored.is_some() => {
-                guide.incomplete = Some(report);
-                return Ok(());
-            }
-            // A dry run counts the steps that were left out, and does not check them.
-            Ok(()) => report.guide.steps += pending.len(),
-            Err(error) => report.error = Some(error),
-        }
-        self.add(report).await
-    }
-
-    async fn send_new(
+    /// Reads what the account has of the guide of a file.
+    async fn read_stored(
         &mut self,
-        guide: &mut DirectoryGuide,
-        mut document: TaskDocument,
-        report: &mut ApplyReport,
-    ) -> Result<(), CliError> {
-        transfer::clear_guid(&mut document);
-        let message = transfer::import_of_whole(document.clone(), "");
-        let answer = match self.args.dry_run {
-            true => transfer::dry_run(self.client, message).await,
-            false => transfer::import(self.client, message).await,
+        file: GuideFile,
+        tasks: &[Task],
+    ) -> Result<ApplyGuide, CliError> {
+        let mut guide = ApplyGuide {
+            document: file.document.clone(),
+            file,
+            stored: None,
+            applied: None,
+            notes: Vec::new(),
+            merged: Vec::new(),
+            said: None,
+            needs_update: false,
+            created: None,
         };
-        let mut answer = answer.map_err(|error| guide.with_places(error, &document))?;
-        report.set_imported(&mut answer);
-        if self.args.dry_run {
-            report.guide.findings = Some(self.findings(guide, document).await);
-            return Ok(());
+        let guid = guides::guid(&guide.document).to_ascii_lowercase();
+        let task = tasks.iter().find(|task| task.guid == guid);
+        let by_external_id = || tasks.iter().find(|task| ids::is_of(&guide.document, task));
+        match task.or_else(by_external_id) {
+            Some(task) => {
+                let stored = guides::read(self.client, &task.guid).await?;
+                self.ids.adopt(&mut guide.document, &stored.document, None);
+                guide.applied = applied::find(self.client, &task.guid).await?;
+                guide.stored = Some(stored);
+                guide.needs_update = true;
+            }
+            None => {
+                self.ids.add_pending(&guide.document);
+                if guide
+                    .document
+                    .task
+                    .as_ref()
+                    .is_some_and(|it| it.r#type() == TaskType::Linked)
+                {
+                    print_error(&format!(
+                        "warning: {} is of a managed task, and is applied as a task of its own: \
+                         the document of the guide that manages it has it inside",
+                        sanitize(&guide.file.path.display().to_string())
+                    ));
+                }
+            }
         }
-        guide.guid = Some(report.guide.guid.clone());
-        // The ids of its managed tasks may be needed by other guides.
-        let read = guide.read_stored(self.client, &mut self.references).await;
-        read.map_err(|error| {
-            CliError::Invalid(format!(
-                "imported, but it could not be read again: run apply again: {error}"
-            ))
-        })
+        Ok(guide)
     }
 
-    async fn update(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
-        let mut report = ApplyReport::new(guide, ImportOutcome::Updated, self.args.dry_run);
-        match self.send_changes(guide, &mut report).await {
-            Ok(()) => self.keep_applied(guide, &mut report).await,
-            Err(error) => report.error = Some(error),
-        }
-        let Some(mut created) = guide.incomplete.take() else {
-            return self.add(report).await;
-        };
-        if report.error.is_none() {
-            created.guide.steps = report.guide.steps;
-            created.not_kept = report.not_kept;
-            return self.add(created).await;
-        }
-        self.add(created).await?;
-        self.add(report).await
-    }
-
-    async fn send_changes(
-        &mut self,
-        guide: &mut DirectoryGuide,
-        report: &mut ApplyReport,
-    ) -> Result<(), CliError> {
+    /// Blocks a guide whose file would take back what somebody else has done, or says what never
+    /// changes.
+    async fn check(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
         let Some(stored) = &guide.stored else {
             return Ok(());
         };
-        let mut document = guide.document.clone();
-        self.references.resolve(&mut document);
-        let pending = match self.args.dry_run {
-            true => self.references.take_pending(&mut document).0,
-            false => Vec::new(),
-        };
-        let answer = match self.args.dry_run {
+        let fixed = fixed_fields(&guide.document, &stored.document);
+        let blocked = match fixed.is_empty() {
+            false => Some(Blocked {
+                text: fixed.join("\n  "),
+                json: json!({"error": {"message": fixed.join("\n")}}),
+            }),
+            true if self.args.overwrite || guide.applied.is_none() => {
+                applied::keep_automatic(&mut guide.document, &stored.document, None);
+                None
+            }
             true => {
-                let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
-                let planned = transfer::dry_run(self.client, message).await;
-                planned.map_err(CliError::from)
+                match applied::check(self.client, guide, &mut self.ids, self.args.merge).await {
+                    Ok(blocked) => blocked,
+                    Err(error) => Some(Blocked {
+                        text: error.to_string(),
+                        json: json!({"error": out::error_json(&error)}),
+                    }),
+                }
             }
-            false => self.import_over(stored, &document).await,
         };
-        let mut answer = answer.map_err(|error| match error {
-            CliError::Refused(error) => guide.with_places(error, &document).into(),
-            error => error,
-        })?;
-        report.set_imported(&mut answer);
-        if !pending.is_empty() {
-            report.guide.outcome = ImportOutcome::Updated;
+        if let Some(Blocked { text, json }) = blocked {
+            guide.needs_update = false;
+            return self.add_failure(guide, &text, json);
         }
-        let is_updated = report.guide.outcome == ImportOutcome::Updated;
-        let shows_changes = is_updated && self.format == Format::Json;
-        let mut after = match answer.document {
-            None if shows_changes || need_explanation(&report.guide.ignored_paths) => {
-                transfer::export(self.client, &report.guide.guid).await.ok()
-            }
-            document => document,
-        };
-        if let Some(after) = &mut after {
-            references::put_back(pending, &stored.document, after);
-            report.guide.steps = after.steps.len();
-            report.changes = changes::between(&stored.document, after)?;
-            report.guide.ignored_lines =
-                ignored_lines(&report.guide.ignored_paths, &document, after);
-        }
-        if self.args.dry_run && is_updated {
-            let after = after.unwrap_or_default();
-            report.guide.findings = Some(self.findings(guide, after).await);
+        if let Some(stored) = &guide.stored {
+            let keep_unlocked = self.args.keep_unlocked;
+            guide.notes = lock_changed(&mut guide.document, &stored.document, keep_unlocked);
         }
         Ok(())
     }
 
-    /// The findings of a guide as a dry run leaves it.
-    async fn findings(
-        &self,
-        guide: &DirectoryGuide,
-        planned: TaskDocument,
-    ) -> Result<Findings, CallError> {
-        let sent = guide.sent_text(&planned);
-        let found = Findings::of(self.client, planned).await?;
-        Ok(match sent {
-            Some(sent) => found.with_places_in(sent),
-            None => found,
-        })
+    /// Creates a guide. Steps that refer to guides which are created later are left out, and added
+    /// when those are there.
+    async fn create(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
+        let mut document = guide.document.clone();
+        self.ids.resolve(&mut document);
+        let (pending, of_managed) = self.ids.take_pending(&mut document);
+        ids::make_external(&mut document);
+        guides::clear_guid(&mut document);
+        let message = guides::whole_import(document.clone(), "");
+        let answer = match self.args.dry_run {
+            true => guides::dry_run(self.client, message).await,
+            false => self.client.call(message).await,
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let error = guide.locate(error, &document).into();
+                return self.add_error(guide, &error);
+            }
+        };
+        let mut imported = self.imported(guide, answer);
+        if self.args.dry_run {
+            // The steps that were left out are counted, and not checked.
+            if let Some(task) = &mut imported.answer.task {
+                task.steps
+                    .extend(pending.into_iter().map(|(_, step)| step.guid));
+            }
+            imported.findings = self.findings(guide, document).await;
+            return self.add(imported).await;
+        }
+        let stored = match guides::read(self.client, imported.guid()).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                let error = CliError::Failed(format!(
+                    "imported, but it could not be read again: run apply again: {error}"
+                ));
+                return self.add_error(guide, &error);
+            }
+        };
+        self.ids.remove_pending(&guide.document);
+        // The ids of its managed tasks may be needed by other guides.
+        self.ids.adopt(&mut guide.document, &stored.document, None);
+        guide.stored = Some(stored);
+        if pending.is_empty() && of_managed == 0 {
+            self.keep_applied(guide, &mut imported).await;
+            return self.add(imported).await;
+        }
+        // It is reported when it has its steps.
+        guide.created = Some(imported);
+        guide.needs_update = true;
+        Ok(())
     }
 
-    /// Keeps a guide as it was written or found, so that later changes are noticed. One whose file
-    /// lacks what was merged stays as it was last applied, or the next run would take that back.
-    async fn keep_applied(&self, guide: &DirectoryGuide, report: &mut ApplyReport) {
-        let guid = &report.guide.guid;
-        if self.args.dry_run || !guide.merged.is_empty() {
+    async fn update(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
+        let updated = self.send_changes(guide).await;
+        match (updated, guide.created.take()) {
+            (Ok(updated), None) => self.add(updated).await,
+            (Ok(updated), Some(mut created)) => {
+                created.answer.task = updated.answer.task;
+                created.notes = updated.notes;
+                self.add(created).await
+            }
+            (Err(error), created) => {
+                if let Some(created) = created {
+                    self.add(created).await?;
+                }
+                self.add_error(guide, &error)
+            }
+        }
+    }
+
+    async fn send_changes(&mut self, guide: &mut ApplyGuide) -> Result<ImportedGuide, CliError> {
+        let Some(stored) = guide.stored.clone() else {
+            return Err(CliError::Failed("the account does not have it".to_owned()));
+        };
+        let dry_run = self.args.dry_run;
+        let mut document = guide.document.clone();
+        self.ids.resolve(&mut document);
+        let pending = match dry_run {
+            true => self.ids.take_pending(&mut document).0,
+            false => Vec::new(),
+        };
+        let answer = match dry_run {
+            true => {
+                let message = guides::whole_import(document.clone(), &stored.guide_etag);
+                let planned = guides::dry_run(self.client, message).await;
+                planned.map_err(CliError::from)
+            }
+            false => self.import_over(&stored, &document).await,
+        };
+        let mut answer = answer.map_err(|error| match error {
+            CliError::Refused(error) => guide.locate(error, &document).into(),
+            error => error,
+        })?;
+        if !pending.is_empty() {
+            answer.outcome = ImportOutcome::Updated.into();
+        }
+        let is_updated = answer.outcome() == ImportOutcome::Updated;
+        let planned = answer.document.take();
+        let mut imported = self.imported(guide, answer);
+        let mut after = match planned {
+            Some(planned) => planned,
+            None if is_updated || guide.said.is_some() => {
+                guides::read(self.client, imported.guid()).await?.document
+            }
+            None => stored.document.clone(),
+        };
+        put_back(pending, &stored.document, &mut after);
+        if let Some(task) = &mut imported.answer.task {
+            task.steps = after.steps.iter().map(|step| step.guid.clone()).collect();
+        }
+        imported.changes = changes::between(&stored.document, &after)?;
+        if !guide.merged.is_empty() {
+            let text = changes::text(&guide.merged, &Term::stdout(), 2);
+            imported
+                .notes
+                .push(format!("merged into the file:\n{}", text.trim_end()));
+        }
+        if !dry_run {
+            if let Some(said) = &guide.said {
+                applied::write_merged(&guide.file, said, &after)?;
+            }
+            self.keep_applied(guide, &mut imported).await;
+        } else if is_updated {
+            imported.findings = self.findings(guide, after).await;
+        }
+        Ok(imported)
+    }
+
+    fn imported(&self, guide: &ApplyGuide, answer: ImportTaskResponse) -> ImportedGuide {
+        let file = guide.file.path.display().to_string();
+        let mut imported = ImportedGuide::new(file, answer, self.args.dry_run);
+        imported.notes = guide.notes.clone();
+        imported
+    }
+
+    /// The findings of a guide as a dry run leaves it.
+    async fn findings(&self, guide: &ApplyGuide, planned: TaskDocument) -> Analysed {
+        let file = guide.file_of(&planned);
+        let found = Findings::of(self.client, planned).await;
+        Some(found.map(|found| match file {
+            Some(file) => found.with_places_in(file),
+            None => found,
+        }))
+    }
+
+    /// Keeps a guide as it was written or found, so that later changes are noticed.
+    async fn keep_applied(&self, guide: &ApplyGuide, imported: &mut ImportedGuide) {
+        let etag = imported.answer.guide_etag.clone();
+        if guide
+            .applied
+            .as_ref()
+            .is_some_and(|it| it.guide_etag == etag)
+        {
             return;
         }
-        let is_kept = |applied: &TaskRevision| applied.guide_etag == report.guide_etag;
-        if !guide.applied.as_ref().is_some_and(is_kept) {
-            let kept = drift::keep(self.client, guid, &report.guide_etag).await;
-            report.not_kept = kept.err();
+        if let Err(error) = applied::keep(self.client, imported.guid(), &etag).await {
+            imported.notes.push(format!(
+                "warning: the next run may not notice, or may list too much of, what changes by \
+                 other means, as the guide could not be kept as it was applied: {error}"
+            ));
         }
     }
 
@@ -286,105 +494,168 @@ impl ApplyRun<'_> {
         stored: &StoredGuide,
         document: &TaskDocument,
     ) -> Result<ImportTaskResponse, CliError> {
-        let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
-        match transfer::import(self.client, message).await {
+        let message = guides::whole_import(document.clone(), &stored.guide_etag);
+        match self.client.call(message).await {
             Err(error) if error.reason == "ETAG_MISMATCH" => {}
             answer => return Ok(answer?),
         }
-        let guid = transfer::guid(&stored.document);
-        let now = transfer::export_with_etag(self.client, guid).await?;
+        let guid = guides::guid(&stored.document);
+        let now = guides::read(self.client, guid).await?;
         if !changes::between(&stored.document, &now.document)?.is_empty() {
-            return Err(CliError::ChangedSince(guid.to_owned()));
+            return Err(CliError::changed_since(guid));
         }
-        let message = transfer::import_of_whole(document.clone(), &now.guide_etag);
-        Ok(transfer::import(self.client, message).await?)
+        let message = guides::whole_import(document.clone(), &now.guide_etag);
+        Ok(self.client.call(message).await?)
     }
 
-    /// Deletes the tasks that the directory does not have.
-    async fn prune(
-        &mut self,
-        surplus: Vec<Task>,
-        referring: &BTreeMap<String, PathBuf>,
-    ) -> Result<(), CliError> {
-        if surplus.is_empty() {
+    async fn add(&mut self, mut imported: ImportedGuide) -> Result<(), CliError> {
+        if imported.is_stored() && !self.args.quiet {
+            let errors = Findings::errors_of_stored(self.client, imported.guid()).await;
+            imported.findings = errors.map(Ok);
+        }
+        let outcome = imported.answer.outcome();
+        self.counts.add(outcome);
+        let is_brief = self.args.quiet || self.args.dry_run;
+        let has_notes = !imported.notes.is_empty() || !imported.answer.ignored_paths.is_empty();
+        let is_shown = outcome != ImportOutcome::Unchanged || !is_brief || has_notes;
+        if !is_shown && self.results.is_text() {
             return Ok(());
         }
-        let failed = self.counts.outcomes.failed;
-        let pruned = prune::prune(self.client, self.args, surplus, referring, failed).await?;
-        let reports = match pruned {
-            Pruned::Done(reports) => reports,
-            Pruned::Declined => {
-                self.is_declined = true;
-                return Ok(());
+        self.results.add(&imported.text(), &imported.json()?)
+    }
+
+    fn add_error(&mut self, guide: &ApplyGuide, error: &CliError) -> Result<(), CliError> {
+        let json = json!({"error": out::error_json(error)});
+        self.add_failure(guide, &error.to_string(), json)
+    }
+
+    fn add_failure(
+        &mut self,
+        guide: &ApplyGuide,
+        text: &str,
+        json: serde_json::Value,
+    ) -> Result<(), CliError> {
+        self.counts.failed += 1;
+        let path = guide.file.path.display().to_string();
+        let text = format!("failed {}: {text}", sanitize(&path));
+        let first = text.lines().next().unwrap_or_default();
+        self.failures.push(first.trim_end_matches(':').to_owned());
+        self.results
+            .add_failure(&text, &with_members(json, json!({"file": path})))
+    }
+
+    /// Deletes the tasks that the directory does not have, and returns whether the person did not
+    /// agree. After failures nothing is deleted, as a guide that could not be written may be one of
+    /// them.
+    async fn prune(&mut self, left: Vec<Task>, guides: &[ApplyGuide]) -> Result<bool, CliError> {
+        if left.is_empty() {
+            return Ok(false);
+        }
+        if self.args.dry_run {
+            self.plan_pruning(&left, guides)?;
+            return Ok(false);
+        }
+        if self.counts.failed > 0 {
+            print_error("nothing is pruned, as there were failures");
+            return Ok(false);
+        }
+        print_error("not in the directory:");
+        if self.args.force {
+            for task in &left {
+                print_error(&format!("  {}", delete::description(task)));
             }
-        };
-        for report in reports {
-            self.counts.add_pruned(&report);
-            match self.format {
-                Format::Text => report.print()?,
-                Format::Json => self.array.push(&report)?,
+        } else if !delete::agrees_to_delete(&left, DeletedHistory::Kept) {
+            print_error(confirm::NOTHING_DELETED);
+            return Ok(true);
+        }
+        for deletion in delete::delete_all(self.client, left, DeletedHistory::Kept).await {
+            match deletion.outcome {
+                Ok(_) => self.deleted += 1,
+                Err(_) => self.counts.failed += 1,
+            }
+            deletion.print(self.client, &mut self.results)?;
+        }
+        Ok(false)
+    }
+
+    /// Says what would be deleted. The server keeps a task that a guide refers to.
+    fn plan_pruning(&mut self, left: &[Task], guides: &[ApplyGuide]) -> Result<(), CliError> {
+        let mut referring = BTreeMap::new();
+        for guide in guides {
+            let mut document = guide.document.clone();
+            self.ids.resolve(&mut document);
+            for step in all_steps(&document.steps) {
+                referring.insert(step.subtask_id.to_ascii_lowercase(), &guide.file.path);
+            }
+        }
+        for task in left {
+            let (line, file) = (delete::description(task), referring.get(&task.guid));
+            let file = file.map(|file| file.display().to_string());
+            let json = json!({
+                "dry_run": true, "guid": task.guid, "name": task.name, "referring_file": file,
+            });
+            match file {
+                None => {
+                    self.deleted += 1;
+                    self.results.add(&format!("would delete {line}\n"), &json)?;
+                }
+                Some(file) => {
+                    self.counts.failed += 1;
+                    let file = sanitize(&file);
+                    let text = format!("would keep {line}: a step of {file} refers to it");
+                    self.results.add_failure(&text, &json)?;
+                }
             }
         }
         Ok(())
     }
 
-    async fn add(&mut self, mut report: ApplyReport) -> Result<(), CliError> {
-        if self.is_stored(&report) && !self.args.quiet {
-            let errors = Findings::errors_of_stored(self.client, &report.guide.guid).await;
-            report.guide.findings = errors.map(Ok);
-        }
-        self.counts.outcomes.add(report.outcome());
-        match self.format {
-            Format::Text => report.print(self.args.quiet),
-            Format::Json => self.array.push(&report),
-        }
-    }
-
-    /// Whether the guide was written.
-    fn is_stored(&self, report: &ApplyReport) -> bool {
-        match report.outcome() {
-            Some(ImportOutcome::Unspecified | ImportOutcome::Created | ImportOutcome::Updated) => {
-                !self.args.dry_run
-            }
-            Some(ImportOutcome::Unchanged) | None => false,
-        }
-    }
-
-    /// Ends a run that has done nothing, as guides have changed by other means.
-    fn end_drifted(mut self, drifted: &[DriftReport]) -> Result<ExitCode, CliError> {
-        for report in drifted {
-            match self.format {
-                Format::Text => report.print(),
-                Format::Json => self.array.push(report)?,
-            }
-        }
-        if self.format == Format::Json {
-            self.array.end()?;
-        }
-        let advice = match self.args.merge {
-            false => {
-                "--merge keeps what has changed beside the changes of the files, --overwrite replaces it by what the files say"
-            }
-            true => "write what has changed into the files, or take it back with --overwrite",
+    /// Says which tasks of the account a directory does not have.
+    fn print_left(&self, left: &[Task]) {
+        let is_directory = self.args.paths.iter().any(|path| path.is_dir());
+        let (tasks, them) = match left.len() {
+            0 => return,
+            1 => ("1 task of the account is".to_owned(), "it"),
+            count => (format!("{count} tasks of the account are"), "them"),
         };
-        let guides = match drifted.len() {
-            1 => "a guide has".to_owned(),
-            count => format!("{count} guides have"),
-        };
+        if !is_directory || !self.results.is_text() {
+            return;
+        }
         print_error(&format!(
-            "nothing is applied, as {guides} changed since the last run in ways that the files do not say: {advice}"
+            "{tasks} not in the directory: --prune deletes {them}"
         ));
-        Ok(ExitCode::FAILURE)
+        for task in left.iter().take(MAX_LEFT_LINES) {
+            print_error(&format!("  {}", delete::description(task)));
+        }
+        if left.len() > MAX_LEFT_LINES {
+            print_error(&format!("  and {} more", left.len() - MAX_LEFT_LINES));
+        }
     }
 
-    fn end(self) -> Result<ExitCode, CliError> {
-        match self.format {
-            Format::Text => self.counts.print(self.args),
-            Format::Json => self.array.end()?,
+    /// Prints the failures again, and the counts.
+    fn end(self, is_declined: bool) -> Result<ExitCode, CliError> {
+        if self.results.is_text() {
+            if self.files > 1 {
+                self.failures
+                    .iter()
+                    .for_each(|failure| print_error(failure));
+            }
+            let deleted = self.args.prune.then_some(self.deleted);
+            print_error(&self.counts.line(deleted, self.args.dry_run));
         }
-        Ok(match self.counts.outcomes.failed {
-            0 if !self.is_declined => ExitCode::SUCCESS,
+        self.results.end()?;
+        Ok(match self.counts.failed {
+            0 if !is_declined => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
         })
     }
+}
+
+/// The tasks that no file is of. Managed tasks belong to the guides that manage them.
+fn left_over(guides: &[ApplyGuide], tasks: Vec<Task>) -> Vec<Task> {
+    let kept = guides.iter().filter_map(|guide| guide.stored.as_ref());
+    let kept: BTreeSet<&str> = kept.map(|stored| guides::guid(&stored.document)).collect();
+    let is_left =
+        |task: &Task| task.r#type() == TaskType::Standard && !kept.contains(task.guid.as_str());
+    tasks.into_iter().filter(is_left).collect()
 }

@@ -10,11 +10,13 @@ use tokio::{
     time::sleep,
 };
 
-use super::{CliError, PAGE_SIZE, document, out, tasks, wording};
+use super::{CliError, PAGE_SIZE, document, guides, out, wording};
 use crate::{
     client::Client,
     config::{ChangesArgs, ChangesStart, Format},
-    proto::v1::{Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse},
+    proto::v1::{
+        Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse, ListTasksRequest,
+    },
 };
 
 /// How long the server waits for changes. Proxies end calls that are silent for a minute.
@@ -38,7 +40,7 @@ pub(super) async fn changes(
         since,
     } = args;
     let task = match task {
-        Some(task) => tasks::find_with_history(client, task).await?.to_string(),
+        Some(task) => guides::find_with_history(client, task).await?.to_string(),
         None => String::new(),
     };
     let (cursor, start) = match since {
@@ -102,7 +104,7 @@ impl ChangeReader<'_> {
 
     /// Prints what there is and what comes, until Ctrl-C or until nobody reads the output.
     async fn follow(&mut self) -> Result<(), CliError> {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::Signals)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
         self.request.wait = Some(seconds(WAIT_SECONDS));
         loop {
             let page = tokio::select! {
@@ -162,7 +164,7 @@ impl ChangeReader<'_> {
             .filter(|task| !self.names.contains_key(*task))
             .collect();
         if unknown.len() > MAX_SINGLE_READS {
-            for task in tasks::list_all(self.client, None).await? {
+            for task in guides::list(self.client, ListTasksRequest::default()).await? {
                 self.names.insert(task.guid, Some(task.name));
             }
             for task in unknown {
@@ -171,7 +173,7 @@ impl ChangeReader<'_> {
             return Ok(());
         }
         for task in unknown {
-            let name = match tasks::get(self.client, task.clone()).await {
+            let name = match guides::get_task(self.client, task).await {
                 Ok(task) => Some(task.name),
                 Err(error) if error.reason == "TASK_NOT_FOUND" => None,
                 Err(error) => return Err(error.into()),
@@ -188,7 +190,9 @@ impl ChangeReader<'_> {
         for change in &page.changes {
             let line = match self.format {
                 Format::Text => self.line(change),
-                Format::Json => out::json_line(&document::json("Change", change)?)?,
+                Format::Json => {
+                    out::escape_formatting(&document::json("Change", change)?.to_string())
+                }
             };
             lines = lines + &line + "\n";
         }
@@ -261,7 +265,7 @@ fn with_advice(client: &Client, error: CliError) -> CliError {
         _ => return error,
     };
     let command = client.command("changes --since oldest");
-    CliError::Invalid(format!(
+    CliError::Failed(format!(
         "{problem} ({refused}): `{command}` lists what is kept"
     ))
 }

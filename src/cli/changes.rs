@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::print::text;
-use super::{document::DocumentError, transfer};
+use super::{document::DocumentError, guides};
 use crate::{
     messages::{
         compare::{
@@ -146,7 +146,7 @@ fn add_task(
         fields,
         steps,
     } = difference;
-    let (task, name) = (transfer::guid(base), transfer::name(base));
+    let (task, name) = (guides::guid(base), guides::name(base));
     if !fields.is_empty() {
         let subject = Change::of_task(ChangeKind::Changed, task, name);
         let [before, after] = [base, target].map(|guide| guide.task.clone().unwrap_or_default());

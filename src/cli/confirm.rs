@@ -8,7 +8,7 @@ use super::CliError;
 pub(super) fn require_terminal(message: &'static str) -> Result<(), CliError> {
     match is_terminal() {
         true => Ok(()),
-        false => Err(CliError::NoTerminal(message)),
+        false => Err(CliError::Argument(message.to_owned())),
     }
 }
 

@@ -1,25 +1,27 @@
 //! `expertise delete`.
 
-mod references;
+use std::process::ExitCode;
 
-use std::{path::Path, process::ExitCode};
-
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
-    CliError, confirm,
-    out::{self, JsonArray},
-    tasks,
+    CliError, PAGE_SIZE, confirm, document, guides,
+    out::{self, Results, print_error, sanitize, with_members},
 };
 use crate::{
     client::{CallError, Client},
     config::{DeleteArgs, Format},
-    proto::v1::{DeleteTaskRequest, Task, TaskType},
+    proto::v1::{
+        DeleteTaskRequest, DeleteTaskResponse, ListReferencesRequest, ListTasksRequest, Reference,
+        ReferenceKind, Task, TaskType,
+    },
 };
 
-/// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "delete asks before it deletes, and there is no terminal to ask on: \
                            repeat it with --force to delete without asking";
+
+/// The most references that are shown of a task.
+const MAX_REFERENCES: usize = 20;
 
 /// Fails where the command would have to ask and cannot.
 pub(super) fn check(args: &DeleteArgs) -> Result<(), CliError> {
@@ -35,11 +37,11 @@ pub(super) async fn delete(
     args: &DeleteArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let mut named = Vec::new();
+    let mut named: Vec<Task> = Vec::new();
     for task in &args.tasks {
-        let guid = tasks::find(client, task).await?.to_string();
-        if !named.iter().any(|known: &Task| known.guid == guid) {
-            named.push(tasks::get(client, guid).await?);
+        let guid = guides::find(client, task).await?.to_string();
+        if !named.iter().any(|known| known.guid == guid) {
+            named.push(guides::get_task(client, &guid).await?);
         }
     }
     let history = match args.purge_history {
@@ -47,19 +49,32 @@ pub(super) async fn delete(
         false => DeletedHistory::Kept,
     };
     if !args.force && !agrees_to_delete(&named, history) {
-        out::print_error(confirm::NOTHING_DELETED);
+        print_error(confirm::NOTHING_DELETED);
         return Ok(ExitCode::FAILURE);
     }
     let count = named.len();
-    let managed = managed_tasks(client, &named).await?;
-    let reports = delete_all(client, named, history).await;
-    let failed = reports.iter().filter(|it| it.error.is_some()).count();
-    print(&reports, format)?;
-    if let Some(line) = unmanaged_tasks_line(client, &managed, &reports) {
-        out::print_error(&line);
+    let filters = ListTasksRequest {
+        r#type: Some(TaskType::Linked.into()),
+        ..ListTasksRequest::default()
+    };
+    let managed = guides::list(client, filters).await?;
+    let deletions = delete_all(client, named, history).await;
+    let mut results = Results::new(format);
+    for deletion in &deletions {
+        deletion.print(client, &mut results)?;
     }
+    results.end()?;
+    let is_deleted = |guid: &str| {
+        let mut done = deletions.iter().filter(|it| it.outcome.is_ok());
+        done.any(|it| it.task.guid == guid)
+    };
+    let stay = managed
+        .iter()
+        .filter(|task| is_deleted(&task.parent_guid) && !is_deleted(&task.guid));
+    print_left(client, stay.map(|task| task.guid.as_str()).collect());
+    let failed = deletions.iter().filter(|it| it.outcome.is_err()).count();
     if format == Format::Text && count > 1 {
-        out::print_error(&format!("{} deleted, {failed} failed", count - failed));
+        print_error(&format!("{} deleted, {failed} failed", count - failed));
     }
     Ok(match failed {
         0 => ExitCode::SUCCESS,
@@ -67,35 +82,15 @@ pub(super) async fn delete(
     })
 }
 
-/// The tasks that these manage.
-async fn managed_tasks(client: &Client, tasks: &[Task]) -> Result<Vec<Task>, CliError> {
-    let mut managed = tasks::list_all(client, Some(TaskType::Linked)).await?;
-    managed.retain(|task| tasks.iter().any(|named| named.guid == task.parent_guid));
-    Ok(managed)
-}
-
-/// Which managed tasks stay although the tasks that managed them are deleted, and how to delete
-/// them.
-fn unmanaged_tasks_line(
-    client: &Client,
-    managed: &[Task],
-    reports: &[DeleteReport],
-) -> Option<String> {
-    let is_deleted = |guid: &str| {
-        let mut deleted = reports.iter().filter(|report| report.error.is_none());
-        deleted.any(|report| report.guid == guid)
-    };
-    let stay = managed
-        .iter()
-        .filter(|task| is_deleted(&task.parent_guid) && !is_deleted(&task.guid));
-    let guids: Vec<&str> = stay.map(|task| task.guid.as_str()).collect();
+/// Says which managed tasks stay although the tasks that managed them are deleted.
+fn print_left(client: &Client, guids: Vec<&str>) {
     let what = match guids.len() {
-        0 => return None,
+        0 => return,
         1 => "1 task that was managed stays as an ordinary task".to_owned(),
         count => format!("{count} tasks that were managed stay as ordinary tasks"),
     };
     let command = client.command(&format!("delete {}", guids.join(" ")));
-    Some(format!("{what}; to delete what stays: {command}"))
+    print_error(&format!("{what}; to delete what stays: {command}"));
 }
 
 /// What becomes of the history of deleted tasks.
@@ -110,7 +105,7 @@ pub(super) enum DeletedHistory {
 /// Lists tasks and asks whether they shall be deleted.
 pub(super) fn agrees_to_delete(tasks: &[Task], history: DeletedHistory) -> bool {
     for task in tasks {
-        out::print_error(&format!("  {}", description(task)));
+        print_error(&format!("  {}", description(task)));
     }
     let history = match history {
         DeletedHistory::Kept => "",
@@ -124,54 +119,27 @@ pub(super) fn agrees_to_delete(tasks: &[Task], history: DeletedHistory) -> bool 
 
 /// A task on one line.
 pub(super) fn description(task: &Task) -> String {
-    let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
+    let (name, steps) = (sanitize(&task.name), out::step_count(task.steps.len()));
     format!("{}: {name}, {steps}", task.guid)
 }
 
 /// What became of a task that was to be deleted.
-#[derive(Serialize)]
-pub(super) struct DeleteReport {
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "is_false")]
-    dry_run: bool,
-    guid: String,
-    name: String,
-    steps: usize,
-    /// The revision that brings it back; 0 if there is none.
-    #[serde(skip_serializing_if = "is_zero")]
-    previous_revision: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<CallError>,
-    /// The file whose guide would keep the task from being deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    referring_file: Option<String>,
+pub(super) struct Deletion {
+    pub task: Task,
+    pub outcome: Result<DeleteTaskResponse, CallError>,
     /// What keeps the task from being deleted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    references: Vec<references::Referrer>,
-    #[serde(skip)]
-    description: String,
-    /// The command that brings the task back if there is a revision.
-    #[serde(skip)]
-    restore: String,
+    references: Vec<Reference>,
 }
 
-fn is_zero(revision: &i64) -> bool {
-    *revision == 0
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-/// Deletes tasks as they were read: a task whose own fields or step list changed is kept;
-/// edits of its steps are not noticed. Tasks that refer to each other are deleted in the
-/// order that this allows.
+/// Deletes tasks as they were read: a task whose own fields or step list changed is kept; edits of
+/// its steps are not noticed. Tasks that refer to each other are deleted in the order that this
+/// allows.
 pub(super) async fn delete_all(
     client: &Client,
     tasks: Vec<Task>,
     history: DeletedHistory,
-) -> Vec<DeleteReport> {
-    let mut reports = Vec::with_capacity(tasks.len());
+) -> Vec<Deletion> {
+    let mut deletions = Vec::with_capacity(tasks.len());
     let mut left = tasks;
     loop {
         let before = left.len();
@@ -179,137 +147,130 @@ pub(super) async fn delete_all(
         for task in left {
             match delete_one(client, &task, history).await {
                 Err(error) if error.reason == "TASK_REFERENCED" => referenced.push((task, error)),
-                Err(error) => reports.push(failed(client, task, error).await),
-                Ok(revision) => reports.push(DeleteReport::deleted(client, task, revision)),
+                outcome => deletions.push(Deletion::new(client, task, outcome).await),
             }
         }
         if referenced.len() == before || referenced.is_empty() {
             for (task, error) in referenced {
-                reports.push(failed(client, task, error).await);
+                deletions.push(Deletion::new(client, task, Err(error)).await);
             }
-            return reports;
+            return deletions;
         }
         left = referenced.into_iter().map(|(task, _)| task).collect();
     }
 }
 
-/// Deletes a task. Returns the revision that brings it back, or 0.
 async fn delete_one(
     client: &Client,
     task: &Task,
     history: DeletedHistory,
-) -> Result<i64, CallError> {
+) -> Result<DeleteTaskResponse, CallError> {
     let message = DeleteTaskRequest {
         guid: task.guid.clone(),
         etag: task.etag.clone(),
         force: true,
         purge_history: history == DeletedHistory::Purged,
     };
-    let deleted = client.call(message).await;
-    match deleted {
+    match client.call(message).await {
         // An attempt whose answer was lost has deleted it.
-        Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => Ok(0),
-        deleted => Ok(deleted?.previous_revision),
+        Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => {
+            Ok(DeleteTaskResponse::default())
+        }
+        deleted => deleted,
     }
 }
 
-async fn failed(client: &Client, task: Task, error: CallError) -> DeleteReport {
-    let report = DeleteReport::new(task);
-    let references = match error.reason.as_str() {
-        "TASK_REFERENCED" | "TASK_MANAGED" => references::referrers(client, &report.guid).await,
-        _ => Vec::new(),
-    };
-    DeleteReport {
-        outcome: "failed",
-        error: Some(error),
-        references,
-        ..report
-    }
-}
-
-impl DeleteReport {
-    /// A task whose deletion has left this revision, or 0.
-    fn deleted(client: &Client, task: Task, previous_revision: i64) -> Self {
-        let command = format!("restore {}@{previous_revision}", task.guid);
-        Self {
-            previous_revision,
-            restore: client.command(&command),
-            ..Self::new(task)
-        }
-    }
-
-    fn new(task: Task) -> Self {
-        Self {
-            outcome: "deleted",
-            dry_run: false,
-            description: description(&task),
-            steps: task.steps.len(),
-            guid: task.guid,
-            name: task.name,
-            previous_revision: 0,
-            error: None,
-            referring_file: None,
-            references: Vec::new(),
-            restore: String::new(),
-        }
-    }
-
-    /// A task that a dry run would delete, unless the guide of a file refers to it.
-    pub fn planned(task: Task, referring: Option<&Path>) -> Self {
-        Self {
-            outcome: referring.map_or("deleted", |_| "failed"),
-            referring_file: referring.map(|file| file.display().to_string()),
-            dry_run: true,
-            ..Self::new(task)
-        }
-    }
-
-    /// Whether the task is not deleted.
-    pub fn has_failed(&self) -> bool {
-        self.error.is_some() || self.referring_file.is_some()
-    }
-
-    /// Prints it for people: a deletion to standard output, a failure to standard error.
-    pub fn print(&self) -> Result<(), CliError> {
-        if let Some(file) = &self.referring_file {
-            let (task, file) = (&self.description, out::sanitize(file));
-            out::print_error(&format!("would keep {task}: a step of {file} refers to it"));
-            return Ok(());
-        }
-        let Some(error) = &self.error else {
-            let done = if self.dry_run {
-                "would delete"
-            } else {
-                "deleted"
-            };
-            let restore = match self.previous_revision {
-                0 => String::new(),
-                _ => format!("  to bring it back: {}\n", self.restore),
-            };
-            return out::print(&format!("{done} {}\n{restore}", self.description));
+impl Deletion {
+    async fn new(
+        client: &Client,
+        task: Task,
+        outcome: Result<DeleteTaskResponse, CallError>,
+    ) -> Self {
+        let reason = outcome.as_ref().err().map(|error| error.reason.as_str());
+        let references = match reason {
+            Some("TASK_REFERENCED" | "TASK_MANAGED") => references(client, &task.guid).await,
+            _ => Vec::new(),
         };
-        let reason = match self.references.is_empty() {
+        Self {
+            task,
+            outcome,
+            references,
+        }
+    }
+
+    pub fn print(&self, client: &Client, results: &mut Results) -> Result<(), CliError> {
+        let Self {
+            task, references, ..
+        } = self;
+        let members = json!({
+            "guid": task.guid,
+            "name": task.name,
+            "steps": task.steps.len(),
+        });
+        let description = description(task);
+        let error = match &self.outcome {
+            Ok(answer) => {
+                let restore = match answer.previous_revision {
+                    0 => String::new(),
+                    revision => {
+                        let command = format!("restore {}@{revision}", task.guid);
+                        format!("  to bring it back: {}\n", client.command(&command))
+                    }
+                };
+                let response = document::json("DeleteTaskResponse", answer)?;
+                let text = format!("deleted {description}\n{restore}");
+                return results.add(&text, &with_members(response, members));
+            }
+            Err(error) => error,
+        };
+        let reason = match references.is_empty() {
             true => error.to_string(),
             // Without the server's list of ids: the lines below name these steps.
             false => format!("{} ({})", error.message, error.reason),
         };
-        out::print_error(&format!("failed {}: {reason}", self.description));
-        for referrer in &self.references {
-            out::print_error(&format!("  {referrer}"));
-        }
-        Ok(())
+        let lines = references
+            .iter()
+            .map(|it| format!("\n  {}", referrer(client, it)));
+        let lines: String = lines.collect();
+        let listed = references.iter();
+        let listed = listed.filter_map(|it| document::json("Reference", it).ok());
+        let error = json!({
+            "error": out::call_error_json(error),
+            "references": listed.collect::<Value>(),
+        });
+        let text = format!("failed {description}: {reason}{lines}");
+        results.add_failure(&text, &with_members(members, error))
     }
 }
 
-fn print(reports: &[DeleteReport], format: Format) -> Result<(), CliError> {
-    match format {
-        Format::Text => reports.iter().try_for_each(DeleteReport::print),
-        Format::Json => {
-            let mut array = JsonArray::new();
-            for report in reports {
-                array.push(report)?;
-            }
-            array.end()
-        }
+/// The first references that keep a task from being deleted; its own steps do not. Empty if they
+/// cannot be read, as the refusal of the deletion is shown all the same.
+async fn references(client: &Client, task: &str) -> Vec<Reference> {
+    let message = ListReferencesRequest {
+        task: task.to_owned(),
+        page_size: PAGE_SIZE,
+        ..ListReferencesRequest::default()
+    };
+    let page = client.call(message).await.unwrap_or_default();
+    let prevents = |reference: &Reference| match reference.kind() {
+        ReferenceKind::Subtask => reference.place.as_ref().is_some_and(|at| at.task != task),
+        ReferenceKind::Manages => true,
+        _ => false,
+    };
+    let references = page.references.into_iter().filter(prevents);
+    references.take(MAX_REFERENCES).collect()
+}
+
+/// A step that refers to the task, and how to change it.
+fn referrer(client: &Client, reference: &Reference) -> String {
+    let place = reference.place.clone().unwrap_or_default();
+    let (step, task, path) = (place.step, place.task, place.path);
+    let edit = client.command(&format!("edit {task}"));
+    match reference.kind() {
+        ReferenceKind::Manages => format!(
+            "step {step} of task {task} manages it with its {path}: remove that answer or set \
+             `linked` to false in `{edit}` first"
+        ),
+        _ => format!("step {step} of task {task} refers to it: remove that step in `{edit}`"),
     }
 }

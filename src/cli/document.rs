@@ -1,26 +1,17 @@
-//! Messages of the contract as JSON: protobuf's mapping, with the field names of the
-//! contract and in its order, so that equal messages are equal texts.
+//! Messages of the contract as JSON: protobuf's mapping, with the field names of the contract and
+//! in its order, so that equal messages are equal texts.
 
-mod contract_values;
-mod json_error;
+use std::collections::{BTreeMap, HashMap};
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-};
-
+use jsonc_parser::{ParseOptions, ast, common::Ranged, parse_to_ast};
 use prost::Message;
 use prost_reflect::{DeserializeOptions, DynamicMessage, Kind, MessageDescriptor};
-use serde::{
-    Deserializer, Serialize, Serializer,
-    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
-    ser::SerializeMap,
-};
-use serde_json::{Value, error::Category};
-use serde_path_to_error::Track;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::Value;
+use serde_path_to_error::{Path, Segment, Track};
 
-use self::json_error::KnownNames;
 use crate::{
+    domain::misspelling::closest,
     messages::message_json,
     proto::v1::TaskDocument,
     terminal::{escape_formatting, sanitize},
@@ -29,201 +20,158 @@ use crate::{
 /// Whole numbers up to 2^53 are exact in JSON readers, which may keep them as 64-bit floats.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
+/// A byte-order mark, with which some editors begin a file.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Why a document cannot be read or written. A display is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// It is not JSON, or holds what a document does not have.
     #[error("it is not a guide: {0}")]
-    Malformed(MalformedDocument),
-    /// The descriptors of the contract are unusable: a fault of the build.
+    Malformed(String),
+    /// A fault of the build.
     #[error("the descriptors of the contract are unusable: this build is broken")]
     Contract,
 }
 
-/// What is wrong with a text that is no document, and where.
-#[derive(Debug)]
-pub struct MalformedDocument {
-    /// The path of the value, such as `steps[2].type`; empty where there is none.
-    pub path: String,
-    /// The line, counted from 1; 0 if it is not known.
-    pub line: usize,
-    /// The column, counted from 1; 0 if it is not known.
-    pub column: usize,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl MalformedDocument {
-    /// An error of the reader, found at this path.
-    fn new(path: &serde_path_to_error::Path, error: &serde_json::Error) -> Self {
-        let known = KnownNames {
-            values: contract_values::of_enum_at(path),
-            fields: contract_values::fields_at(path),
-        };
-        // Where the text is not JSON, the path says nothing.
-        let path = match error.classify() {
-            Category::Data => path.to_string(),
-            Category::Io | Category::Syntax | Category::Eof => String::new(),
-        };
-        Self {
-            path: match path.as_str() {
-                "." => String::new(),
-                _ => sanitize(&path),
-            },
-            line: error.line(),
-            column: error.column(),
-            message: sanitize(&json_error::message(error, &known)),
-        }
-    }
-}
-
-impl fmt::Display for MalformedDocument {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
-/// A byte-order mark in UTF-8, with which some editors begin a file.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// Reads a document. An unknown field is an error that names it.
-pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    let trimmed = text.trim_ascii_start();
-    let first = trimmed.first();
-    if first.is_none_or(|first| !b"{[\"".contains(first)) {
-        let (before, _) = text.split_at(text.len() - trimmed.len());
-        let line_start = before.iter().rev().take_while(|byte| **byte != b'\n');
-        return Err(DocumentError::Malformed(MalformedDocument {
-            path: String::new(),
-            line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
-            column: line_start.count() + 1,
-            message: match first {
-                None => "the text is empty".to_owned(),
-                Some(_) => "a document is a JSON object: it begins with `{`".to_owned(),
-            },
-        }));
-    }
+/// Reads a document. An unknown or repeated field is an error that names it, and so is a number
+/// that would be rounded.
+pub(super) fn parse(text: &str) -> Result<TaskDocument, DocumentError> {
+    let text = text.trim_start_matches(BYTE_ORDER_MARK);
     let descriptor = descriptor("TaskDocument")?;
-    let shape = JsonShape::Message(descriptor.clone());
-    read_json(text, UniqueNames(&shape))?;
-    let message = read_json(text, AnyMessage(descriptor))?;
-    message.transcode_to().map_err(|_| {
-        DocumentError::Malformed(MalformedDocument {
-            path: String::new(),
-            line: 0,
-            column: 0,
-            message: "it is nested too deeply".to_owned(),
-        })
-    })
-}
-
-/// Reads a text that holds one JSON value.
-fn read_json<'de, S: DeserializeSeed<'de>>(
-    text: &'de [u8],
-    seed: S,
-) -> Result<S::Value, DocumentError> {
-    let mut json = serde_json::Deserializer::from_slice(text);
+    let mut json = serde_json::Deserializer::from_str(text);
     let mut track = Track::new();
-    let read = seed.deserialize(serde_path_to_error::Deserializer::new(
-        &mut json, &mut track,
-    ));
-    read.and_then(|value| json.end().map(|()| value))
-        .map_err(|error| DocumentError::Malformed(MalformedDocument::new(&track.path(), &error)))
+    let deserializer = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let options = DeserializeOptions::new().deny_unknown_fields(true);
+    let message =
+        DynamicMessage::deserialize_with_options(descriptor.clone(), deserializer, &options)
+            .and_then(|message| json.end().map(|()| message))
+            .map_err(|error| malformed(&descriptor, &track.path(), &error))?;
+    let root = ast(text).ok_or(DocumentError::Contract)?;
+    check(&root, &JsonShape::Message(descriptor), "").map_err(|(problem, offset)| {
+        let line = line_at(text, offset);
+        DocumentError::Malformed(sanitize(&format!("{problem} at line {line}")))
+    })?;
+    message
+        .transcode_to()
+        .map_err(|_| DocumentError::Malformed("it is nested too deeply".to_owned()))
 }
 
-/// Reads a message. An unknown field is an error.
-struct AnyMessage(MessageDescriptor);
-
-impl<'de> DeserializeSeed<'de> for AnyMessage {
-    type Value = DynamicMessage;
-
-    fn deserialize<D: Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<DynamicMessage, D::Error> {
-        let options = DeserializeOptions::new().deny_unknown_fields(true);
-        DynamicMessage::deserialize_with_options(self.0, deserializer, &options)
-    }
+/// The words of the parser after the path, with the field that is probably meant.
+fn malformed(
+    document: &MessageDescriptor,
+    path: &Path,
+    error: &serde_json::Error,
+) -> DocumentError {
+    let meant = meant_field(document, path, &error.to_string());
+    let meant = meant.map_or_else(String::new, |name| format!(" (is `{name}` meant?)"));
+    // Where the text is not JSON, the path says nothing.
+    let path = match path.to_string().as_str() {
+        path if error.is_data() && path != "." => format!("{path}: "),
+        _ => String::new(),
+    };
+    DocumentError::Malformed(sanitize(&format!("{path}{error}{meant}")))
 }
 
-/// JSON of this shape in which the names within each object are unique, in either spelling of a
-/// field. Without this check one of two values would be lost.
-struct UniqueNames<'a>(&'a JsonShape);
-
-impl<'de> DeserializeSeed<'de> for UniqueNames<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for UniqueNames<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        while elements.next_element_seed(Self(self.0))?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let mut names = HashMap::new();
-        while let Some(name) = entries.next_key::<String>()? {
-            let (field, shape) = self.0.member(&name);
-            if let Some(other) = names.insert(field, name.clone()) {
-                return Err(A::Error::custom(match other == name {
-                    true => format!("`{name}` appears twice"),
-                    false => format!("`{name}` and `{other}` are the same field"),
-                }));
-            }
-            entries.next_value_seed(UniqueNames(&shape))?;
+fn meant_field(document: &MessageDescriptor, path: &Path, error: &str) -> Option<String> {
+    let unknown = error.strip_prefix("unrecognized field name '")?;
+    let (unknown, _) = unknown.split_once('\'')?;
+    let mut shape = JsonShape::Message(document.clone());
+    for segment in path.iter() {
+        if let Segment::Map { key } = segment
+            && key != unknown
+        {
+            (_, shape) = shape.member(key);
         }
-        Ok(())
     }
+    let JsonShape::Message(message) = shape else {
+        return None;
+    };
+    let names: Vec<String> = message.fields().map(|it| it.name().to_owned()).collect();
+    closest(unknown, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// A text as a tree whose values know their places; `None` if it is not JSON.
+pub(super) fn ast(text: &str) -> Option<ast::Value<'_>> {
+    let parsed = parse_to_ast(text, &Default::default(), &ParseOptions::default());
+    parsed.ok()?.value
+}
+
+/// The line at this offset, counted from 1.
+pub(super) fn line_at(text: &str, offset: usize) -> usize {
+    let before = text.get(..offset).unwrap_or_default();
+    before.matches('\n').count() + 1
+}
+
+/// Finds a name that is repeated within an object, in either spelling of a field, or a number that
+/// would be rounded: its problem and its offset.
+fn check(value: &ast::Value<'_>, shape: &JsonShape, path: &str) -> Result<(), (String, usize)> {
+    match value {
+        ast::Value::Object(object) => {
+            let mut names = HashMap::new();
+            for property in &object.properties {
+                let name = property.name.as_str();
+                let (field, shape) = shape.member(name);
+                if let Some(other) = names.insert(field, name) {
+                    let problem = match other == name {
+                        true => format!("`{name}` appears twice"),
+                        false => format!("`{name}` and `{other}` are the same field"),
+                    };
+                    return Err((join(path, &problem, ": "), property.range.start));
+                }
+                check(&property.value, &shape, &join(path, name, "."))?;
+            }
+            Ok(())
+        }
+        ast::Value::Array(array) => {
+            let elements = array.elements.iter().enumerate();
+            elements
+                .into_iter()
+                .try_for_each(|(index, it)| check(it, shape, &format!("{path}[{index}]")))
+        }
+        ast::Value::NumberLit(number) => match shape {
+            JsonShape::Value if is_rounded(number.value) => {
+                let problem = format!("{} would be rounded: write it as a text", number.value);
+                Err((join(path, &problem, ": "), value.start()))
+            }
+            _ => Ok(()),
+        },
+        ast::Value::StringLit(_) | ast::Value::BooleanLit(_) | ast::Value::NullKeyword(_) => Ok(()),
+    }
+}
+
+fn join(path: &str, name: &str, separator: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}{separator}{name}"),
+    }
+}
+
+/// Whether a whole number has no float of its value.
+fn is_rounded(number: &str) -> bool {
+    let is_whole = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let float = number.parse::<f64>().unwrap_or_default();
+    is_whole && number.parse::<i128>().ok() != Some(float as i128)
 }
 
 /// A document as text that [`parse`] reads.
 pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
-    let json = json("TaskDocument", document)?;
-    let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentError::Contract)?;
+    let text = message_text("TaskDocument", document)?;
     Ok(escape_formatting(&(text + "\n")))
 }
 
+/// A message of the contract, such as a `Step`, as text.
+pub(super) fn message_text(name: &str, message: &impl Message) -> Result<String, DocumentError> {
+    let shape = JsonShape::Message(descriptor(name)?);
+    let value = json(name, message)?;
+    serde_json::to_string_pretty(&Ordered(&value, &shape)).map_err(|_| DocumentError::Contract)
+}
+
 /// A message of the contract, such as a `Task`, as JSON.
-pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, DocumentError> {
-    MessageJson::of(name, message)
+pub(super) fn json(name: &str, message: &impl Message) -> Result<Value, DocumentError> {
+    message_json::json(descriptor(name)?, message).ok_or(DocumentError::Contract)
 }
 
 /// A message of the contract, such as a `Task`, from its JSON.
@@ -236,34 +184,11 @@ pub(super) fn from_json<M: Message + Default>(
 
 /// A value of a message on one line.
 pub(super) fn value_text(value: &Value) -> String {
-    serde_json::to_string(&Ordered(value, &JsonShape::Plain)).unwrap_or_default()
+    serde_json::to_string(&Ordered(value, &JsonShape::Value)).unwrap_or_default()
 }
 
 fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
     message_json::descriptor(name).ok_or(DocumentError::Contract)
-}
-
-/// A message as JSON.
-pub(super) struct MessageJson {
-    value: Value,
-    shape: JsonShape,
-}
-
-impl MessageJson {
-    fn of(name: &str, message: &impl Message) -> Result<Self, DocumentError> {
-        let descriptor = descriptor(name)?;
-        let value = message_json::json(descriptor.clone(), message);
-        Ok(Self {
-            value: value.ok_or(DocumentError::Contract)?,
-            shape: JsonShape::Message(descriptor),
-        })
-    }
-}
-
-impl Serialize for MessageJson {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Ordered(&self.value, &self.shape).serialize(serializer)
-    }
 }
 
 /// What a value is, which decides the order in which it is written.
@@ -273,8 +198,9 @@ enum JsonShape {
     Message(MessageDescriptor),
     /// A map, whose keys are ordered.
     Map(Box<JsonShape>),
-    /// Anything else; the members of objects in it are ordered by name.
-    Plain,
+    /// Any JSON, whose numbers are floats. The members of objects in it are ordered by name.
+    Value,
+    Scalar,
 }
 
 impl JsonShape {
@@ -284,10 +210,11 @@ impl JsonShape {
                 let value = message.map_entry_value_field().kind();
                 Self::Map(Box::new(Self::of(&value)))
             }
-            Kind::Message(message) if !message.full_name().starts_with("google.protobuf.") => {
-                Self::Message(message.clone())
+            Kind::Message(message) if message.full_name().starts_with("google.protobuf.") => {
+                Self::Value
             }
-            _ => Self::Plain,
+            Kind::Message(message) => Self::Message(message.clone()),
+            _ => Self::Scalar,
         }
     }
 
@@ -298,11 +225,11 @@ impl JsonShape {
                 let field = message.get_field_by_name(name);
                 match field.or_else(|| message.get_field_by_json_name(name)) {
                     Some(field) => (field.name().to_owned(), Self::of(&field.kind())),
-                    None => (name.to_owned(), Self::Plain),
+                    None => (name.to_owned(), Self::Value),
                 }
             }
             Self::Map(value) => (name.to_owned(), Self::clone(value)),
-            Self::Plain => (name.to_owned(), Self::Plain),
+            Self::Value | Self::Scalar => (name.to_owned(), Self::Value),
         }
     }
 }
@@ -327,20 +254,19 @@ impl Serialize for Ordered<'_> {
                 object.end()
             }
             (Value::Object(members), shape) => {
-                let shape = match shape {
-                    JsonShape::Map(value) => value,
-                    JsonShape::Message(_) | JsonShape::Plain => &JsonShape::Plain,
-                };
+                let (_, shape) = shape.member("");
                 let sorted: BTreeMap<_, _> = members.iter().collect();
                 let entries = sorted.into_iter();
-                serializer.collect_map(entries.map(|(name, value)| (name, Ordered(value, shape))))
+                serializer.collect_map(entries.map(|(name, value)| (name, Ordered(value, &shape))))
             }
             (Value::Number(number), _) => match number.as_f64() {
-                // JSON has one kind of number, so whole numbers are written as 20, not 20.0.
+                // JSON has one kind of number, so whole numbers are written as 20, not 20.0. Only
+                // floats have a negative zero.
                 Some(float)
                     if number.is_f64()
                         && float.fract() == 0.0
-                        && float.abs() < MAX_EXACT_INTEGER =>
+                        && float.abs() < MAX_EXACT_INTEGER
+                        && !(float == 0.0 && float.is_sign_negative()) =>
                 {
                     serializer.serialize_i64(float as i64)
                 }

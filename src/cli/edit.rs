@@ -1,381 +1,443 @@
 //! `expertise edit`.
 
-mod conditions;
-mod file;
-mod outdated;
-
-use std::process::{Command, ExitCode};
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
 
 use console::Term;
 use serde_json::{Value, json};
 use tokio::signal::{
     self,
-    unix::{Signal, SignalKind},
+    unix::{SignalKind, signal},
 };
 
-use self::{conditions::keep_edited_conditions, file::EditedFile, outdated::OutdatedTranslations};
 use super::{
     CliError,
-    changes::{self, Change},
+    apply::ids::TaskIds,
+    changes::{self, Change, ChangeKind},
     confirm, document,
-    field_line::{FieldLines, SentText},
     findings::Findings,
-    ignored_step_fields::ignored_lines,
-    imported_guide::outcome_name,
-    matching::{Matching, TaskIds, match_to_stored},
-    merge::{self, MergeConflict, MergeOutcome, MergedGuides},
+    guide_file::GuideFile,
+    guides::{self, StoredGuide},
+    imported::ImportedGuide,
+    merge::{self, MergedGuides},
     out::{self, print, print_error, print_message, sanitize, step_count},
-    revisions::undo_note,
-    tasks,
-    transfer::{self, StoredGuide},
+    pairing::lock_changed,
 };
 use crate::{
     client::{CallError, Client},
     config::{EditArgs, Format},
-    proto::v1::{ImportOutcome, ImportTaskResponse, TaskDocument},
+    messages::{
+        authored::authored,
+        managed_documents::{all_managed, all_steps},
+    },
+    proto::v1::{Step, StepTranslation, Task, TaskDocument},
 };
 
-/// How often a text may be refused where nobody is at a terminal: a script in place of an
-/// editor could go on for ever.
+/// How often a text may be refused where nobody is at a terminal: a script in place of an editor
+/// could go on for ever.
 const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
 /// How often changes that others make while a text is written are merged.
 const MAX_MERGES: u32 = 5;
 
-/// Edits a guide as a document in an editor. A text that is refused comes back to the
-/// editor with the errors. One that is given up stays in a file.
+/// The start of the lines that say why a text was refused. They stand behind the text, so that
+/// tools read the JSON before them. No JSON has a line that starts so.
+const COMMENT: &str = "#";
+
+/// Edits a guide as a document in an editor. A text that is refused comes back to the editor with
+/// the errors. One that is given up stays in a file.
 pub(super) async fn edit(
     client: &Client,
     args: &EditArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let guid = tasks::find(client, &args.task).await?.to_string();
-    let stored = transfer::export_with_etag(client, &guid).await?;
-    let file = EditedFile::new(&document::text(&stored.document)?)?;
+    let guid = guides::find(client, &args.task).await?.to_string();
+    let stored = guides::read(client, &guid).await?;
+    let file = EditedFile::new(&document::text(&authored(&stored.document))?)?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
-    let _interrupts = interrupts()?;
-    let result = edit_file(client, &args.editor(), &stored, file).await?;
+    let _interrupts = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
+    let mut session = EditSession {
+        client,
+        args,
+        opened: stored,
+    };
+    let ended = session.run(file).await?;
     match format {
-        Format::Text => print(&result.text)?,
-        Format::Json => out::print_json(&result.json)?,
+        Format::Text => print(&ended.text)?,
+        Format::Json => out::print_json(&ended.json)?,
     }
-    Ok(result.exit_code)
+    Ok(ended.exit_code)
 }
 
 /// How the command ends.
-struct EditResult {
-    /// What is printed for people.
+struct Ended {
     text: String,
-    /// What is printed for scripts.
     json: Value,
     exit_code: ExitCode,
 }
 
-async fn edit_file(
-    client: &Client,
-    editor: &str,
-    stored: &StoredGuide,
-    mut file: EditedFile,
-) -> Result<EditResult, CliError> {
-    let guid = transfer::guid(&stored.document);
-    let give_up = |file: &EditedFile, reason: &str, advice: &str| {
-        give_up(client, stored, file, reason, advice);
-        not_imported(guid, file, &[])
-    };
-    let mut advice = "";
-    let mut refusals = 0;
-    loop {
-        let before = file.read()?;
-        if let Err(failure) = run_editor(editor, &file) {
-            return Err(editor_error(editor, failure, file));
-        }
-        let text = file.read()?;
-        if !file.is_changed(&text) {
-            return Ok(unchanged(&stored.document, file));
-        }
-        if file.is_refused() && text == before {
-            let reason = "the refused text was not corrected, and nothing is imported";
-            return Ok(give_up(&file, reason, advice));
-        }
-        match write_until_interrupted(client, stored, &text).await {
-            Ok(EditOutcome::Done(report)) => {
-                file.remove();
-                return Ok(report.result());
-            }
-            Ok(EditOutcome::Unchanged) => return Ok(unchanged(&stored.document, file)),
-            Ok(EditOutcome::Ignored) => {
-                give_up_ignored(&file);
-                return Ok(not_imported(guid, &file, &[]));
-            }
-            Ok(EditOutcome::Conflicts(conflicts)) => {
-                let terminal = Term::stderr();
-                let texts = conflicts.iter().map(|it| it.text("your text", &terminal));
-                texts.collect::<String>().lines().for_each(print_error);
-                give_up_conflicts(client, &file, guid);
-                return Ok(not_imported(guid, &file, &conflicts));
-            }
-            Ok(EditOutcome::Refused(reason)) => {
-                print_error(&reason);
-                advice = "correct it, then ";
-                refusals += 1;
-                if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
-                    let reason = "the text was refused too often, and nothing is imported";
-                    return Ok(give_up(&file, reason, advice));
-                }
-                file.refuse(&text, &reason)?;
-            }
-            Ok(EditOutcome::EditAgain) => {
-                file.refuse(&text, "you chose to edit it again")?;
-                advice = "";
-            }
-            Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
-            Err(error) => {
-                print_message(&error);
-                let reason = "it is perhaps not imported";
-                return Ok(give_up(&file, reason, ""));
-            }
-        }
-    }
-}
-
-fn unchanged(stored: &TaskDocument, file: EditedFile) -> EditResult {
-    file.remove();
-    print_error("nothing is changed");
-    EditResult {
-        text: String::new(),
-        json: json!({
-            "outcome": outcome_name(ImportOutcome::Unchanged),
-            "guid": transfer::guid(stored),
-            "name": transfer::name(stored),
-        }),
-        exit_code: ExitCode::SUCCESS,
-    }
-}
-
-fn not_imported(guid: &str, file: &EditedFile, conflicts: &[MergeConflict]) -> EditResult {
-    EditResult {
-        text: String::new(),
-        json: json!({
-            "outcome": "failed",
-            "guid": guid,
-            "text_kept_in": file.path().display().to_string(),
-            "conflicts": conflicts,
-        }),
-        exit_code: ExitCode::FAILURE,
-    }
-}
-
 /// What became of an edited text.
-enum EditOutcome {
-    /// It is imported.
-    Done(Box<EditReport>),
+enum Outcome {
+    Imported(Box<ImportedGuide>),
     /// It changes nothing in the guide.
     Unchanged,
     /// It differs only in what cannot be changed.
     Ignored,
     /// It is refused, for these reasons.
     Refused(String),
-    /// Somebody else has changed the same.
-    Conflicts(Vec<MergeConflict>),
+    /// Somebody else has changed the same. The text has everything else that was changed since.
+    Conflicts {
+        reason: String,
+        text: String,
+    },
     /// It is to be edited again.
     EditAgain,
     /// It is not to be imported.
     Stopped,
 }
 
-/// A text that is imported.
-struct EditReport {
-    answer: ImportTaskResponse,
-    /// What it has changed in the guide.
-    changes: Vec<Change>,
-    /// What others have changed meanwhile.
-    merged: Vec<Change>,
-    outdated: Vec<OutdatedTranslations>,
+struct EditSession<'a> {
+    client: &'a Client,
+    args: &'a EditArgs,
+    /// What the text was made from.
+    opened: StoredGuide,
 }
 
-impl EditReport {
-    fn result(self) -> EditResult {
-        let Self {
-            answer,
-            changes,
-            merged,
-            outdated,
-        } = self;
-        let task = answer.task.unwrap_or_default();
-        let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
-        let undo = undo_note(&task.guid, answer.previous_revision);
-        EditResult {
-            text: format!("updated {}: {name}, {steps}{undo}\n", task.guid),
-            json: json!({
-                "outcome": outcome_name(ImportOutcome::Updated),
-                "guid": task.guid,
-                "name": task.name,
-                "steps": task.steps.len(),
-                "changes": changes,
-                "merged": merged,
-                "outdated_translations": outdated,
-                "ignored_paths": answer.ignored_paths,
-                "previous_revision": answer.previous_revision,
-            }),
-            exit_code: ExitCode::SUCCESS,
-        }
-    }
-}
-
-/// Imports a text unless Ctrl-C ends that.
-async fn write_until_interrupted(
-    client: &Client,
-    opened: &StoredGuide,
-    text: &str,
-) -> Result<EditOutcome, CliError> {
-    tokio::select! {
-        written = write(client, opened, text) => written,
-        Ok(()) = signal::ctrl_c() => Err(CliError::Interrupted),
-    }
-}
-
-/// Checks a text and imports it. What has changed since the guide was opened is merged. An error
-/// is one that another edit would not correct.
-async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<EditOutcome, CliError> {
-    let mut document = match document::parse(text.as_bytes()) {
-        Ok(document) => document,
-        Err(error) => return Ok(EditOutcome::Refused(error.to_string())),
-    };
-    let guid = transfer::guid(&opened.document);
-    if !transfer::guid(&document).eq_ignore_ascii_case(guid) {
-        let reason = format!("task.guid must stay {guid}: use `expertise import` for other tasks");
-        return Ok(EditOutcome::Refused(reason));
-    }
-    let ids = &mut TaskIds::new();
-    match_to_stored(&mut document, &opened.document, Matching::ById, ids);
-    keep_edited_conditions(&mut document, &opened.document);
-    let sent = SentText {
-        text,
-        document: &document,
-    };
-    let refused = |error: CallError| match error.code {
-        "INVALID_ARGUMENT" | "NOT_FOUND" => {
-            Ok(EditOutcome::Refused(sent.with_places(error).to_string()))
-        }
-        _ => Err(error.into()),
-    };
-    match write_over(client, opened, &document, &[]).await {
-        Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
-        Err(CliError::Refused(error)) => return refused(error),
-        outcome => return outcome,
-    }
-    for _ in 0..MAX_MERGES {
-        let now = transfer::export_with_etag(client, guid).await?;
-        let planned = merge::planned(client, &opened.document, &document, &now).await;
-        let (planned, ignored) = match planned {
-            Ok(planned) => planned,
-            Err(error) if error.reason == "ETAG_MISMATCH" => continue,
-            Err(error) => return refused(error),
-        };
-        let guides = MergedGuides {
-            base: &opened.document,
-            ours: &planned,
-            theirs: &now.document,
-        };
-        let merged = match guides.merge()? {
-            MergeOutcome::Merged { document, .. } => document,
-            MergeOutcome::Conflicts(conflicts) => {
-                let conflicts = conflicts.into_iter();
-                let lines = FieldLines::new(text);
-                let conflicts = conflicts.map(|it| it.with_line(&lines, &document));
-                return Ok(EditOutcome::Conflicts(conflicts.collect()));
+impl EditSession<'_> {
+    async fn run(&mut self, mut file: EditedFile) -> Result<Ended, CliError> {
+        let (mut advice, mut refusals) = ("", 0);
+        loop {
+            let before = file.read()?;
+            let editor = self.args.editor();
+            if let Err(failure) = run_editor(&editor, &file.path) {
+                return Err(editor_error(&editor, &failure, file));
             }
+            let text = file.read()?;
+            if !file.is_changed(&text) {
+                return self.unchanged(file);
+            }
+            if file.is_refused && text == before {
+                let reason = "the refused text was not corrected, and nothing is imported";
+                return Ok(self.give_up(&file, reason, advice));
+            }
+            let written = tokio::select! {
+                written = self.write(&text) => written,
+                Ok(()) = signal::ctrl_c() => Err(CliError::Failed("interrupted".to_owned())),
+            };
+            match written {
+                Ok(Outcome::Imported(imported)) => {
+                    file.remove();
+                    return imported_end(&imported);
+                }
+                Ok(Outcome::Unchanged) => return self.unchanged(file),
+                Ok(Outcome::Ignored) => {
+                    let reason = "nothing is changed, as everything that was edited is ignored";
+                    file.remove_comments();
+                    let path = file.path.display();
+                    print_error(&format!("{reason}: the text is kept in {path}"));
+                    return Ok(self.failed(&file));
+                }
+                Ok(Outcome::Refused(reason)) => {
+                    print_error(&reason);
+                    advice = "correct it, then ";
+                    refusals += 1;
+                    file.refuse(&text, &reason)?;
+                }
+                Ok(Outcome::Conflicts { reason, text }) => {
+                    print_error(&reason);
+                    advice = "resolve the conflicts, then ";
+                    refusals += 1;
+                    file.refuse(&text, &reason)?;
+                }
+                Ok(Outcome::EditAgain) => {
+                    advice = "";
+                    file.refuse(&text, "you chose to edit it again")?;
+                }
+                Ok(Outcome::Stopped) => return Ok(self.give_up(&file, "it is not imported", "")),
+                Err(error) => {
+                    print_message(&error);
+                    return Ok(self.give_up(&file, "it is perhaps not imported", ""));
+                }
+            }
+            if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
+                let reason = "the text was refused too often, and nothing is imported";
+                return Ok(self.give_up(&file, reason, advice));
+            }
+        }
+    }
+
+    /// Checks a text and imports it. What has changed since the guide was opened is merged. An
+    /// error is one that another edit would not correct.
+    async fn write(&mut self, text: &str) -> Result<Outcome, CliError> {
+        let file = match GuideFile::new(Path::new(""), text.to_owned()) {
+            Ok(file) => file,
+            Err(error) => return Ok(Outcome::Refused(error.to_string())),
         };
-        // The merged guide has nothing of it, so that its own import ignores nothing.
-        let ignored = ignored_lines(&ignored, &document, &planned);
-        for line in &ignored {
-            print_error(&format!("ignored: {line}"));
+        let guid = guides::guid(&self.opened.document).to_owned();
+        if !guides::guid(&file.document).eq_ignore_ascii_case(&guid) {
+            let reason =
+                format!("task.guid must stay {guid}: use `expertise import` for other tasks");
+            return Ok(Outcome::Refused(reason));
         }
-        let theirs = guides.changes_of(&now.document)?;
-        if !theirs.is_empty() {
-            print_error("merged with what has changed since the guide was opened:");
-            print_error(changes::text(&theirs, &Term::stderr(), 2).trim_end());
-            print_error("your changes:");
-        }
-        match write_over(client, &now, &merged, &theirs).await {
+        let mut said = file.document.clone();
+        TaskIds::default().adopt(&mut said, &self.opened.document, None);
+        let notes = lock_changed(&mut said, &self.opened.document, self.args.keep_unlocked);
+        let refused = |error: CallError| match error.code {
+            "INVALID_ARGUMENT" | "NOT_FOUND" => {
+                Ok(Outcome::Refused(file.locate(error).to_string()))
+            }
+            _ => Err(error.into()),
+        };
+        match self.write_over(&self.opened, &said, &notes).await {
             Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
-            Ok(EditOutcome::Unchanged) if !ignored.is_empty() => return Ok(EditOutcome::Ignored),
+            Err(CliError::Refused(error)) => return refused(error),
             outcome => return outcome,
         }
+        for _ in 0..MAX_MERGES {
+            let now = guides::read(self.client, &guid).await?;
+            let mut sent = said.clone();
+            TaskIds::default().adopt(&mut sent, &now.document, None);
+            let planned = match merge::planned(self.client, &sent, &said, &now).await {
+                Ok(planned) => planned,
+                Err(error) if error.reason == "ETAG_MISMATCH" => continue,
+                Err(error) => return refused(error),
+            };
+            // The merged guide has nothing of it, so that its own import ignores nothing.
+            print_ignored(&planned.ignored_paths);
+            let ignored = !planned.ignored_paths.is_empty();
+            let planned = planned.document.unwrap_or_default();
+            let opened = self.opened.clone();
+            let three = MergedGuides {
+                base: &opened.document,
+                ours: &planned,
+                theirs: &now.document,
+            };
+            let merged = match three.merge() {
+                Ok(merged) => merged,
+                Err(conflicts) => {
+                    let conflicts = conflicts.into_iter();
+                    let conflicts = conflicts.map(|it| it.with_line(&file, &planned));
+                    let texts = conflicts.map(|it| it.text("your text", &Term::stderr()));
+                    let reason: String = texts.collect();
+                    let reason = reason.trim_end().to_owned();
+                    let Some(ours) = three.merge_with_our_fields() else {
+                        let text = text.to_owned();
+                        return Ok(Outcome::Conflicts { reason, text });
+                    };
+                    // Whoever edits it again has seen what the others have changed.
+                    self.opened = now;
+                    let text = document::text(&authored(&ours))?;
+                    return Ok(Outcome::Conflicts { reason, text });
+                }
+            };
+            let theirs = changes::between(&opened.document, &now.document)?;
+            if !theirs.is_empty() {
+                print_error("merged with what has changed since the guide was opened:");
+                print_error(changes::text(&theirs, &Term::stderr(), 2).trim_end());
+                print_error("your changes:");
+            }
+            match self.write_over(&now, &merged, &notes).await {
+                Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
+                Ok(Outcome::Unchanged) if ignored => return Ok(Outcome::Ignored),
+                outcome => return outcome,
+            }
+        }
+        Err(CliError::changed_since(&guid))
     }
-    Err(CliError::ChangedSince(guid.to_owned()))
-}
 
-/// Shows what a document changes, and imports it. `merged` is what it has of others.
-async fn write_over(
-    client: &Client,
-    stored: &StoredGuide,
-    document: &TaskDocument,
-    merged: &[Change],
-) -> Result<EditOutcome, CliError> {
-    let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
-    let checked = transfer::dry_run(client, message.clone()).await?;
-    let planned = checked.document.unwrap_or_default();
-    let changes = changes::between(&stored.document, &planned)?;
-    let ignored = ignored_lines(&checked.ignored_paths, document, &planned);
-    for line in &ignored {
-        print_error(&format!("ignored: {line}"));
+    /// Shows what a document changes, and imports it.
+    async fn write_over(
+        &self,
+        stored: &StoredGuide,
+        document: &TaskDocument,
+        notes: &[String],
+    ) -> Result<Outcome, CliError> {
+        let message = guides::whole_import(document.clone(), &stored.guide_etag);
+        let checked = guides::dry_run(self.client, message.clone()).await?;
+        let planned = checked.document.unwrap_or_default();
+        let changes = changes::between(&stored.document, &planned)?;
+        print_ignored(&checked.ignored_paths);
+        match (changes.is_empty(), checked.ignored_paths.is_empty()) {
+            (true, true) => return Ok(Outcome::Unchanged),
+            (true, false) => return Ok(Outcome::Ignored),
+            (false, _) => {}
+        }
+        print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
+        let mut notes = notes.to_vec();
+        notes.extend(outdated_translations(&changes, &planned));
+        notes.iter().for_each(|line| print_error(line));
+        if let Some(outcome) = self.show_findings(&planned).await {
+            return Ok(outcome);
+        }
+        let answer = self.client.call(message).await?;
+        let mut imported = ImportedGuide::new(String::new(), answer, false);
+        imported.changes = changes;
+        imported.notes = notes;
+        Ok(Outcome::Imported(Box::new(imported)))
     }
-    match (changes.is_empty(), ignored.is_empty()) {
-        (true, true) => return Ok(EditOutcome::Unchanged),
-        (true, false) => return Ok(EditOutcome::Ignored),
-        (false, _) => {}
-    }
-    print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
-    let outdated = outdated::translations(&changes, &planned);
-    for line in &outdated {
-        print_error(&line.to_string());
-    }
-    if let Some(outcome) = show_findings(client, &planned).await {
-        return Ok(outcome);
-    }
-    Ok(EditOutcome::Done(Box::new(EditReport {
-        answer: transfer::import(client, message).await?,
-        changes,
-        merged: merged.to_vec(),
-        outdated,
-    })))
-}
 
-/// Shows the findings. If there are errors, the person at the terminal decides. `None` imports
-/// the text.
-async fn show_findings(client: &Client, planned: &TaskDocument) -> Option<EditOutcome> {
-    let findings = match Findings::compared(client, planned.clone()).await {
-        Ok(findings) => findings,
-        Err(error) => {
-            print_error(&format!("not analysed: {error}"));
+    /// Shows the findings. If there are errors, the person at the terminal decides. `None` imports
+    /// the text.
+    async fn show_findings(&self, planned: &TaskDocument) -> Option<Outcome> {
+        let findings = match Findings::compared(self.client, planned.clone()).await {
+            Ok(findings) => findings,
+            Err(error) => {
+                print_error(&format!("not analysed: {error}"));
+                return None;
+            }
+        };
+        findings.text(&Term::stderr()).lines().for_each(print_error);
+        if findings.errors() == 0 || !confirm::is_terminal() {
             return None;
         }
-    };
-    findings.text(&Term::stderr()).lines().for_each(print_error);
-    if findings.errors() == 0 || !confirm::is_terminal() {
-        return None;
+        let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
+        // Ctrl-C is handled while the question waits.
+        let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
+        match answer.unwrap_or_default().as_str() {
+            "y" | "yes" => None,
+            "e" | "edit" => Some(Outcome::EditAgain),
+            _ => Some(Outcome::Stopped),
+        }
     }
-    let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
-    // Ctrl-C is handled while the question waits.
-    let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
-    match answer.unwrap_or_default().as_str() {
-        "y" | "yes" => None,
-        "e" | "edit" => Some(EditOutcome::EditAgain),
-        _ => Some(EditOutcome::Stopped),
+
+    fn unchanged(&self, file: EditedFile) -> Result<Ended, CliError> {
+        file.remove();
+        print_error("nothing is changed");
+        Ok(Ended {
+            text: String::new(),
+            json: json!({
+                "outcome": "IMPORT_OUTCOME_UNCHANGED",
+                "guid": guides::guid(&self.opened.document),
+            }),
+            exit_code: ExitCode::SUCCESS,
+        })
+    }
+
+    fn failed(&self, file: &EditedFile) -> Ended {
+        Ended {
+            text: String::new(),
+            json: json!({
+                "guid": guides::guid(&self.opened.document),
+                "text_kept_in": file.path.display().to_string(),
+            }),
+            exit_code: ExitCode::FAILURE,
+        }
+    }
+
+    /// Keeps the text and says how to import it, without undoing the changes that somebody else
+    /// makes meanwhile. `advice` is what to do before.
+    fn give_up(&self, file: &EditedFile, reason: &str, advice: &str) -> Ended {
+        file.remove_comments();
+        let (path, word) = (file.path.display(), shell_word(&file.path));
+        let diff = self.client.command(&format!("diff {word}"));
+        let import = self.client.command(&format!(
+            "import --absent-steps delete --if-unchanged={} {word}",
+            self.opened.guide_etag
+        ));
+        print_error(&format!(
+            "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
+             {advice}`{import}` imports it if nobody has changed the guide meanwhile, but keeps \
+             fields that it leaves out"
+        ));
+        self.failed(file)
     }
 }
 
-fn interrupts() -> Result<Signal, CliError> {
-    signal::unix::signal(SignalKind::interrupt()).map_err(CliError::Signals)
+fn imported_end(imported: &ImportedGuide) -> Result<Ended, CliError> {
+    let task = imported.answer.task.clone().unwrap_or_default();
+    let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+    let undo = guides::undo_note(&task.guid, imported.answer.previous_revision);
+    Ok(Ended {
+        text: format!("updated {}: {name}, {steps}{undo}\n", task.guid),
+        json: imported.json()?,
+        exit_code: ExitCode::SUCCESS,
+    })
 }
 
-/// Runs the editor, or says why it failed. Like git and crontab, the command is one for the
-/// shell.
-fn run_editor(editor: &str, file: &EditedFile) -> Result<(), String> {
+fn print_ignored(paths: &[String]) {
+    for path in paths {
+        print_error(&format!("ignored: {}", sanitize(path)));
+    }
+}
+
+/// A line for each task or step whose source texts change while translations stay as they are.
+fn outdated_translations(changes: &[Change], planned: &TaskDocument) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for first in changes.iter().filter(|it| it.kind == ChangeKind::Changed) {
+        let of_same: Vec<&str> = changes
+            .iter()
+            .filter(|it| it.task == first.task && it.step == first.step)
+            .map(|it| it.path.as_str())
+            .collect();
+        let is_changed = |path: &str| of_same.contains(&path);
+        let of_step = |it: &StepTranslation| {
+            it.title.is_some() && is_changed("title")
+                || it.body.is_some() && is_changed("body")
+                || !it.instructions.is_empty() && is_changed("instructions")
+                || !it.feedback_config.is_empty() && is_changed("feedback_config")
+        };
+        let languages: Vec<&String> = match first.step.as_str() {
+            "" => {
+                let translations = find_task(planned, &first.task).map(|it| &it.translations);
+                let translations = translations.into_iter().flatten();
+                let outdated =
+                    translations.filter(|(_, it)| it.name.is_some() && is_changed("name"));
+                outdated.map(|(language, _)| language).collect()
+            }
+            step => {
+                let translations = find_step(planned, step).map(|it| &it.translations);
+                let outdated = translations
+                    .into_iter()
+                    .flatten()
+                    .filter(|(_, it)| of_step(it));
+                outdated.map(|(language, _)| language).collect()
+            }
+        };
+        // One that is edited, too, is new.
+        let is_edited = |language: &str| {
+            let texts = format!("translations[\"{language}\"].");
+            let mut paths = of_same.iter();
+            paths.any(|path| path.starts_with(&texts) && !path.ends_with(".locked"))
+        };
+        let languages = languages.into_iter().filter(|it| !is_edited(it));
+        let languages: Vec<&str> = languages.map(String::as_str).collect();
+        let subject = match first.place {
+            0 => "task".to_owned(),
+            place => format!("step {place}"),
+        };
+        let (title, languages) = (sanitize(&first.title), languages.join(", "));
+        let line = format!("outdates the translations of {subject} \"{title}\": {languages}");
+        if !languages.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
+    let mut steps = all_steps(&guide.steps).into_iter();
+    steps.find(|step| step.guid == guid)
+}
+
+/// The task with this id, managed ones included.
+fn find_task<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Task> {
+    let managed = all_managed(&guide.steps).into_iter();
+    let mut tasks = guide
+        .task
+        .iter()
+        .chain(managed.filter_map(|(_, it)| it.task.as_ref()));
+    tasks.find(|task| task.guid == guid)
+}
+
+/// Runs the editor, or says why it failed. Like git and crontab, the command is one for the shell.
+fn run_editor(editor: &str, file: &Path) -> Result<(), String> {
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$@\""), editor])
-        .arg(file.path())
+        .arg(file)
         .status();
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -385,41 +447,28 @@ fn run_editor(editor: &str, file: &EditedFile) -> Result<(), String> {
 }
 
 /// The error of an editor that failed. A text that was changed is kept.
-fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
-    let text = file.read();
-    let outcome = match text.is_ok_and(|text| !file.is_changed(&text)) {
-        true => {
-            file.remove();
-            "nothing is changed".to_owned()
-        }
-        false => {
-            file.remove_comments();
-            format!(
-                "nothing is imported, and the text is kept in {}",
-                file.path().display()
-            )
-        }
+fn editor_error(editor: &str, failure: &str, file: EditedFile) -> CliError {
+    let editor = sanitize(editor);
+    let is_unchanged = file.read().is_ok_and(|text| !file.is_changed(&text));
+    let outcome = if is_unchanged {
+        file.remove();
+        "nothing is changed".to_owned()
+    } else {
+        file.remove_comments();
+        format!(
+            "nothing is imported, and the text is kept in {}",
+            file.path.display()
+        )
     };
-    CliError::Editor {
-        editor: sanitize(editor),
-        failure,
-        outcome,
-    }
+    CliError::Failed(format!(
+        "the editor `{editor}` failed ({failure}): {outcome}"
+    ))
 }
 
-/// Keeps a text of which nothing can be imported.
-fn give_up_ignored(file: &EditedFile) {
-    file.remove_comments();
-    print_error(&format!(
-        "nothing is changed, as everything that was edited is ignored: the text is kept in {}",
-        file.path().display()
-    ));
-}
-
-/// The path of a file in a command for a shell, in single quotes unless all its characters
-/// stand for themselves.
-fn shell_path(file: &EditedFile) -> String {
-    let path = file.path().display().to_string();
+/// A path in a command for a shell, in single quotes unless all its characters stand for
+/// themselves.
+fn shell_word(path: &Path) -> String {
+    let path = path.display().to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
     match path.chars().all(is_plain) {
         true => path,
@@ -427,31 +476,94 @@ fn shell_path(file: &EditedFile) -> String {
     }
 }
 
-/// Keeps the text. An import of it would undo the changes that somebody else made.
-fn give_up_conflicts(client: &Client, file: &EditedFile, guid: &str) {
-    file.remove_comments();
-    let path = file.path().display();
-    let diff = client.command(&format!("diff {}", shell_path(file)));
-    let edit = client.command(&format!("edit {guid}"));
-    print_error(&format!(
-        "nothing is imported, as somebody else has changed the same meanwhile: the text is kept in \
-         {path}; `{diff}` compares it with the guide; make your changes again in `{edit}`"
-    ));
+/// A file in the directory for temporary files that only this user can read. It stays unless it is
+/// removed, so that no text is lost.
+struct EditedFile {
+    path: PathBuf,
+    original: String,
+    is_refused: bool,
 }
 
-/// Keeps the text and says how to import it, without undoing the changes that somebody else makes
-/// meanwhile. `advice` is what to do before.
-fn give_up(client: &Client, opened: &StoredGuide, file: &EditedFile, reason: &str, advice: &str) {
-    file.remove_comments();
-    let (path, word) = (file.path().display(), shell_path(file));
-    let diff = client.command(&format!("diff {word}"));
-    let import = client.command(&format!(
-        "import --absent-steps delete --if-unchanged={} {word}",
-        opened.guide_etag
-    ));
-    print_error(&format!(
-        "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
-         {advice}`{import}` imports it if nobody has changed the guide meanwhile, but keeps fields \
-         that it leaves out"
-    ));
+impl EditedFile {
+    fn new(text: &str) -> Result<Self, CliError> {
+        let create = || {
+            let mut file = tempfile::Builder::new()
+                .prefix("expertise-")
+                .suffix(".json")
+                .tempfile()?;
+            file.write_all(text.as_bytes())?;
+            Ok::<_, io::Error>(file.into_temp_path().keep()?)
+        };
+        Ok(Self {
+            path: create().map_err(|reason| CliError::cannot_write("a temporary file", reason))?,
+            original: text.to_owned(),
+            is_refused: false,
+        })
+    }
+
+    /// The text without comments.
+    fn read(&self) -> Result<String, CliError> {
+        let text = fs::read(&self.path).map_err(|reason| {
+            CliError::Failed(format!("cannot read {}: {reason}", self.path.display()))
+        })?;
+        Ok(without_comments(&String::from_utf8_lossy(&text)))
+    }
+
+    /// Whether the text is another than at the start.
+    fn is_changed(&self, text: &str) -> bool {
+        text.trim() != self.original.trim()
+    }
+
+    /// Writes the reason behind the text, as comments.
+    fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
+        self.is_refused = true;
+        let help = "Close the editor without a change to stop.";
+        let comments = reason.lines().chain([help]);
+        let comments: String = comments.map(|line| format!("{COMMENT} {line}\n")).collect();
+        fs::write(&self.path, format!("{}\n\n{comments}", text.trim_end()))
+            .map_err(|reason| CliError::cannot_write(&self.path.display().to_string(), reason))
+    }
+
+    /// Removes the comments, so that other commands can read the file.
+    fn remove_comments(&self) {
+        if let Ok(text) = self.read() {
+            // If it fails, the file has the text all the same, before the comments.
+            let _ = fs::write(&self.path, text);
+        }
+    }
+
+    fn remove(self) {
+        let _ = fs::remove_file(self.path);
+    }
+}
+
+/// A text without its comments. Lines before them keep their numbers.
+fn without_comments(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    let lines = lines.map(|line| match line.starts_with(COMMENT) {
+        true => "\n",
+        false => line,
+    });
+    let lines: String = lines.collect();
+    match lines == text {
+        true => lines,
+        false => lines.trim_end().to_owned() + "\n",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_removed_and_lines_keep_their_numbers() {
+        for (text, read) in [
+            ("{}\n", "{}\n"),
+            ("{}\n\n# a\n# b\n", "{}\n"),
+            ("{\n# a\n\"b\": \"# c\"}", "{\n\n\"b\": \"# c\"}\n"),
+            ("{}\n\n# a\noops\n", "{}\n\n\noops\n"),
+        ] {
+            assert_eq!(without_comments(text), read);
+        }
+    }
 }

@@ -1,27 +1,31 @@
 //! `expertise export`.
 
-mod all;
-
 use std::{
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     CliError,
+    apply::ids,
     document::{self, DocumentError},
-    out, revisions, tasks,
-    transfer::{self, StoredGuide},
+    guide_file::{GuideFile, files_in},
+    guides::{self, StoredGuide},
+    out::{self, Results, print_error, sanitize, step_count},
 };
 use crate::{
     client::Client,
-    config::{ExportArgs, Format, GuideRef},
+    config::{ExportArgs, Format},
     files,
     messages::authored::authored,
-    proto::v1::TaskDocument,
+    proto::v1::{ListTasksRequest, Task, TaskDocument, TaskType},
 };
+
+/// The longest part of a file's name that is made of the guide's name.
+const MAX_SLUG_BYTES: usize = 60;
 
 /// Writes a guide, or every guide of the account, as documents whose import changes nothing.
 pub(super) async fn export(
@@ -29,42 +33,65 @@ pub(super) async fn export(
     args: &ExportArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let ExportArgs {
-        guide,
-        all: _,
-        out: file,
-        full,
-    } = args;
-    match (guide, file) {
-        (Some(guide), file) => {
-            export_one(client, guide, file.as_deref(), *full, format).await?;
-            Ok(ExitCode::SUCCESS)
-        }
-        (None, Some(directory)) => all::export_all(client, directory, *full, format).await,
+    let guide = match (&args.guide, &args.out) {
+        (Some(guide), _) => guide,
+        (None, Some(directory)) => return export_all(client, directory, args.full, format).await,
         // The command line requires a task, or a directory for all.
-        (None, None) => Ok(ExitCode::FAILURE),
-    }
-}
-
-async fn export_one(
-    client: &Client,
-    guide: &GuideRef,
-    file: Option<&Path>,
-    full: bool,
-    format: Format,
-) -> Result<(), CliError> {
-    let found = tasks::find_guide(client, guide).await?;
-    let guide = revisions::stored_guide(client, &found).await?;
-    let text = text(&guide.document, full)?;
-    let Some(file) = file.filter(|file| *file != Path::new("-")) else {
-        return out::print(&text);
+        (None, None) => return Ok(ExitCode::FAILURE),
     };
-    write(file, &text)?;
-    ExportedFile::of(file.to_owned(), &guide).print(format)
+    let guide = guides::find_guide(client, guide)
+        .await?
+        .read(client)
+        .await?;
+    match args.out.as_deref() {
+        Some(file) if file != Path::new("-") => {
+            let existing = GuideFile::read(file).ok();
+            write_guide(client, file, existing.as_ref(), &guide, args.full).await?;
+            match format {
+                Format::Text => out::print(&text(file, &guide))?,
+                Format::Json => out::print_json(&json(file, &guide))?,
+            }
+        }
+        _ => out::print(&whole_text(&guide.document, args.full)?)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-/// The text of a file: what authors write, or with `full` the whole document.
-fn text(document: &TaskDocument, full: bool) -> Result<String, DocumentError> {
+/// Writes a guide to a file. A file of the guide keeps its form, and changes in the values that
+/// differ only.
+async fn write_guide(
+    client: &Client,
+    path: &Path,
+    existing: Option<&GuideFile>,
+    guide: &StoredGuide,
+    full: bool,
+) -> Result<(), CliError> {
+    let text = match existing {
+        Some(file) if !full => match planned(client, file, guide).await {
+            Some(planned) => file.updated(&planned, &guide.document)?,
+            None => whole_text(&guide.document, full)?,
+        },
+        _ => whole_text(&guide.document, full)?,
+    };
+    write(path, &text)
+}
+
+/// What a file of this guide says of it, in the form of the server; `None` if it says nothing.
+async fn planned(client: &Client, file: &GuideFile, guide: &StoredGuide) -> Option<TaskDocument> {
+    if !ids::is_of(&file.document, guide.document.task.as_ref()?) {
+        return None;
+    }
+    let guid = guides::guid(&guide.document);
+    // The state that is written may be a revision, and the file is compared with what is stored.
+    let stored = guides::read(client, guid).await.ok()?;
+    let mut document = file.document.clone();
+    ids::TaskIds::default().adopt(&mut document, &stored.document, None);
+    let message = guides::whole_import(document, "");
+    guides::dry_run(client, message).await.ok()?.document
+}
+
+/// What authors write, or with `full` the whole document.
+fn whole_text(document: &TaskDocument, full: bool) -> Result<String, DocumentError> {
     match full {
         true => document::text(document),
         false => document::text(&authored(document)),
@@ -72,66 +99,132 @@ fn text(document: &TaskDocument, full: bool) -> Result<String, DocumentError> {
 }
 
 pub(super) fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    files::replace(file, text).map_err(|reason| CliError::Write {
-        place: file.display().to_string(),
-        reason,
+    files::replace(file, text)
+        .map_err(|reason| CliError::cannot_write(&file.display().to_string(), reason))
+}
+
+fn text(file: &Path, guide: &StoredGuide) -> String {
+    let name = sanitize(guides::name(&guide.document));
+    let steps = step_count(guide.document.steps.len());
+    format!(
+        "wrote {}: {name}, {steps}\n",
+        sanitize(&file.display().to_string())
+    )
+}
+
+fn json(file: &Path, guide: &StoredGuide) -> Value {
+    json!({
+        "file": file.display().to_string(),
+        "guid": guides::guid(&guide.document),
+        "name": guides::name(&guide.document),
+        "steps": guide.document.steps.len(),
+        "guide_etag": guide.guide_etag,
     })
 }
 
-/// A file that a guide was written to.
-struct ExportedFile {
-    file: PathBuf,
-    guid: String,
-    name: String,
-    steps: usize,
-    guide_etag: String,
+/// Writes every guide into a directory, which is made if it is missing: to the file that has it, or
+/// to a new one. A guide that cannot be exported does not stop the others.
+async fn export_all(
+    client: &Client,
+    directory: &Path,
+    full: bool,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let place = directory.display().to_string();
+    if directory.is_file() {
+        let reason = "it is a file: with --all, --out is a directory";
+        return Err(CliError::cannot_write(&place, io::Error::other(reason)));
+    }
+    fs::create_dir_all(directory).map_err(|reason| CliError::cannot_write(&place, reason))?;
+    let existing = files_in(directory)?;
+    let mut existing: Vec<GuideFile> = existing
+        .iter()
+        .filter_map(|path| GuideFile::read(path).ok())
+        .collect();
+    let filters = ListTasksRequest {
+        r#type: Some(TaskType::Standard.into()),
+        ..ListTasksRequest::default()
+    };
+    let tasks = guides::list(client, filters).await?;
+    let mut results = Results::new(format);
+    let mut failures = Vec::new();
+    for task in &tasks {
+        let guide = match guides::read(client, &task.guid).await {
+            Ok(guide) => guide,
+            Err(error) => {
+                let (guid, name) = (&task.guid, sanitize(&task.name));
+                failures.push(format!("failed {guid}: {name}: {error}"));
+                continue;
+            }
+        };
+        let file = existing
+            .iter()
+            .position(|file| ids::is_of(&file.document, task))
+            .map(|index| existing.remove(index));
+        let path = match &file {
+            Some(file) => file.path.clone(),
+            None => directory.join(file_name(task)),
+        };
+        write_guide(client, &path, file.as_ref(), &guide, full).await?;
+        results.add(&text(&path, &guide), &json(&path, &guide))?;
+    }
+    results.end()?;
+    let written = tasks.len() - failures.len();
+    print_error(&format!("{written} written, {} failed", failures.len()));
+    failures.iter().for_each(|failure| print_error(failure));
+    for file in existing {
+        let path = sanitize(&file.path.display().to_string());
+        print_error(&format!(
+            "{path} is left as it is: the account has no such guide"
+        ));
+    }
+    Ok(match failures.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
-impl ExportedFile {
-    fn of(
-        file: PathBuf,
-        StoredGuide {
-            document,
-            guide_etag,
-        }: &StoredGuide,
-    ) -> Self {
-        Self {
-            guide_etag: guide_etag.clone(),
-            file,
-            guid: transfer::guid(document).to_owned(),
-            name: transfer::name(document).to_owned(),
-            steps: document.steps.len(),
+/// Letters and digits of the name, and the guid, as names are not unique.
+fn file_name(task: &Task) -> PathBuf {
+    let mut slug = String::new();
+    for c in task.name.chars().flat_map(char::to_lowercase) {
+        if slug.len() + c.len_utf8() > MAX_SLUG_BYTES {
+            break;
+        }
+        if c.is_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
         }
     }
-
-    fn json(&self) -> serde_json::Value {
-        let Self {
-            file,
-            guid,
-            name,
-            steps,
-            guide_etag,
-        } = self;
-        json!({
-            "file": file.display().to_string(),
-            "guid": guid,
-            "name": name,
-            "steps": steps,
-            "guide_etag": guide_etag,
-        })
+    match slug.trim_end_matches('-') {
+        "" => format!("{}.json", task.guid),
+        slug => format!("{slug}-{}.json", task.guid),
     }
+    .into()
+}
 
-    fn text(&self) -> String {
-        let name = out::sanitize(&self.name);
-        let steps = out::step_count(self.steps);
-        let file = out::sanitize(&self.file.display().to_string());
-        format!("wrote {file}: {name}, {steps}\n")
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn print(&self, format: Format) -> Result<(), CliError> {
-        out::print(&match format {
-            Format::Text => self.text(),
-            Format::Json => out::escape_formatting(&format!("{}\n", self.json())),
-        })
+    #[test]
+    fn file_names_are_made_of_name_and_guid() {
+        for (name, file) in [
+            (
+                "Restart a laptop, safely!",
+                "restart-a-laptop-safely-1.json",
+            ),
+            ("../../etc/passwd", "etc-passwd-1.json"),
+            ("Drücken Sie", "drücken-sie-1.json"),
+            ("…", "1.json"),
+        ] {
+            let task = Task {
+                guid: "1".to_owned(),
+                name: name.to_owned(),
+                ..Task::default()
+            };
+            assert_eq!(file_name(&task), PathBuf::from(file));
+        }
     }
 }

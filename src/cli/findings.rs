@@ -1,20 +1,19 @@
-//! What the analysis says about a document before it is written.
+//! What the analysis says about a guide that is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use console::Term;
 use prost_types::value::Kind;
-use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 
 use super::{
-    PAGE_SIZE,
-    document::{self, MessageJson},
-    field_line::{FieldLines, SentText},
+    PAGE_SIZE, document,
+    guide_file::GuideFile,
+    guides,
     layout::with_hanging_indent_on,
-    out::sanitize,
+    out::{call_error_json, sanitize},
     place::{DOCUMENT, GuidePlace},
-    transfer, wording,
+    wording,
 };
 use crate::{
     client::{CallError, Client},
@@ -62,11 +61,10 @@ impl Findings {
         }
     }
 
-    /// Validates a document that replaces a stored guide. Findings that the stored guide has,
-    /// too, come last, and the text only counts them. Those after the first page of the stored
-    /// guide's findings count as new.
+    /// Validates a document that replaces a stored guide. Findings that the stored guide has, too,
+    /// come last, and the text only counts them.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
-        let guid = transfer::guid(&document).to_owned();
+        let guid = guides::guid(&document).to_owned();
         let all = Self::of(client, document).await?;
         if all.listed.is_empty() {
             return Ok(all);
@@ -74,9 +72,11 @@ impl Findings {
         // All findings are shown as new if those of the stored guide cannot be read.
         let stored = validate(client, Source::Guid(guid.clone()), Severity::Warning).await;
         let stored = stored.map(|answer| answer.findings).unwrap_or_default();
-        let stored: BTreeSet<FindingKey> = stored.iter().map(FindingKey::of).collect();
-        let is_known = |finding: &Finding| stored.contains(&FindingKey::of(finding));
-        let (known, new): (Vec<_>, Vec<_>) = all.listed.into_iter().partition(is_known);
+        let stored: BTreeSet<[&str; 5]> = stored.iter().map(key).collect();
+        let (known, new): (Vec<Finding>, Vec<Finding>) = all
+            .listed
+            .into_iter()
+            .partition(|finding| stored.contains(&key(finding)));
         Ok(Self {
             known: known.len(),
             lint_command: client.command(&format!("lint {guid}")),
@@ -92,31 +92,31 @@ impl Findings {
         if answer.findings.is_empty() {
             return None;
         }
-        let document = transfer::export(client, guid).await;
+        let stored = guides::read(client, guid).await.ok();
+        let document = stored.map(|stored| stored.document);
         Some(Self::new(document.unwrap_or_default(), answer))
     }
 
     /// Adds the places in the file that was sent, whose paths are those of the document.
-    pub fn with_places_in(mut self, sent: SentText<'_>) -> Self {
-        let lines = FieldLines::new(sent.text);
+    pub fn with_places_in(mut self, file: &GuideFile) -> Self {
+        let lines = file.lines();
         let shown = self.listed.iter().take(MAX_FINDINGS);
         let places = shown.filter_map(|Finding { path, .. }| {
-            let place = GuidePlace::find(sent.document, path, ("", ""))?;
+            let place = GuidePlace::find(&file.document, path, ("", ""))?;
             Some((path.clone(), lines.with_line(&place.path_as_written(path))))
         });
         self.places = places.collect();
         self
     }
 
-    /// How many findings are errors.
     pub fn errors(&self) -> i32 {
         self.counts.errors
     }
 
-    /// The new findings, each on a line that is wrapped at the width of the terminal, and how
-    /// many others there are.
+    /// The new findings, each on a line that is wrapped at the width of the terminal, and how many
+    /// others there are.
     pub fn text(&self, terminal: &Term) -> String {
-        let new = self.listed.len().saturating_sub(self.known);
+        let new = self.listed.len() - self.known;
         let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
         let mut text: String = shown.map(|finding| self.line(finding, terminal)).collect();
         let total = self.counts.errors + self.counts.warnings;
@@ -141,15 +141,10 @@ impl Findings {
 
     fn line(&self, finding: &Finding, terminal: &Term) -> String {
         let severity = wording::severity(finding.severity());
-        let place = GuidePlace::find(
-            &self.document,
-            &finding.path,
-            (&finding.task, &finding.step),
-        );
+        let ids = (finding.task.as_str(), finding.step.as_str());
+        let place = GuidePlace::find(&self.document, &finding.path, ids);
         let label = place.and_then(|place| place.label());
-        let label = label
-            .map(|label| format!(" in {label}"))
-            .unwrap_or_default();
+        let label = label.map_or_else(String::new, |label| format!(" in {label}"));
         let at = match finding.path.as_str() {
             "" => label,
             path => {
@@ -166,36 +161,35 @@ impl Findings {
         with_hanging_indent_on(terminal, "  ", &line)
     }
 
-    /// How many errors and warnings there are, also of those that are not shown.
-    pub fn counts(&self) -> Value {
-        json!({"errors": self.counts.errors, "warnings": self.counts.warnings})
+    /// The first findings and the counts of all.
+    fn json(&self) -> Value {
+        let shown = self.listed.iter().take(MAX_FINDINGS);
+        let findings = shown.filter_map(|it| document::json("Finding", it).ok());
+        json!({
+            "findings": findings.collect::<Value>(),
+            "counts": document::json("FindingCounts", &self.counts).ok(),
+        })
     }
+}
 
-    /// Adds the result of an analysis, if there is one, to a report of a written guide or of a
-    /// dry run. Findings of a written guide are its errors only, so they have no counts.
-    pub fn serialize_into<M: SerializeMap>(
-        analysed: &Option<Result<Self, CallError>>,
-        dry_run: bool,
-        report: &mut M,
-    ) -> Result<(), M::Error> {
-        match analysed {
-            Some(Ok(findings)) if dry_run => {
-                report.serialize_entry("findings", findings)?;
-                report.serialize_entry("counts", &findings.counts())
-            }
-            Some(Ok(errors)) => report.serialize_entry("findings", errors),
-            Some(Err(error)) => report.serialize_entry("analysis_error", error),
-            None => Ok(()),
-        }
+/// The result of an analysis, if there is one.
+pub(super) type Analysed = Option<Result<Findings, CallError>>;
+
+/// The members that JSON has of it.
+pub(super) fn json(analysed: &Analysed) -> Value {
+    match analysed {
+        Some(Ok(findings)) => findings.json(),
+        Some(Err(error)) => json!({"analysis_error": call_error_json(error)}),
+        None => json!({}),
     }
+}
 
-    /// The lines of the result of an analysis, if there is one, for standard output.
-    pub fn result_text(analysed: &Option<Result<Self, CallError>>) -> String {
-        match analysed {
-            Some(Ok(findings)) => findings.text(&Term::stdout()),
-            Some(Err(error)) => format!("  not analysed: {error}\n"),
-            None => String::new(),
-        }
+/// Its lines.
+pub(super) fn text(analysed: &Analysed, terminal: &Term) -> String {
+    match analysed {
+        Some(Ok(findings)) => findings.text(terminal),
+        Some(Err(error)) => format!("  not analysed: {error}\n"),
+        None => String::new(),
     }
 }
 
@@ -209,7 +203,7 @@ async fn validate(
         replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
         options: Some(ValidationOptions {
-            min_severity: i32::from(min_severity),
+            min_severity: min_severity.into(),
             ..ValidationOptions::default()
         }),
         page_size: PAGE_SIZE,
@@ -218,54 +212,26 @@ async fn validate(
     client.call(message).await
 }
 
-/// Identifies a finding both in a document and in a stored guide: by everything but the place
-/// of its task or step in the document.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct FindingKey {
-    rule: String,
-    task: String,
-    step: String,
-    /// The path within the task or step.
-    path: String,
-    language: String,
-    message: String,
-}
-
-impl FindingKey {
-    fn of(finding: &Finding) -> Self {
-        let Finding {
-            rule,
-            task,
-            step,
-            path,
-            language,
-            message,
-            ..
-        } = finding;
-        Self {
-            rule: rule.clone(),
-            task: task.clone(),
-            step: step.clone(),
-            path: path_within(path, step).to_owned(),
-            language: language.clone(),
-            message: message.clone(),
-        }
-    }
-}
-
-/// The part of a path within its task or step. Only a path in a document has a part before it.
-fn path_within<'a>(path: &'a str, step: &str) -> &'a str {
-    if !path.starts_with(DOCUMENT) {
-        return path;
-    }
-    let below = match step.is_empty() {
-        true => path.rsplit_once(".task").map(|(_, below)| below),
-        false => {
+/// What identifies a finding both in a document and in a stored guide: everything but the place of
+/// its task or step in the document.
+fn key(finding: &Finding) -> [&str; 5] {
+    let Finding { path, step, .. } = finding;
+    let below = match (path.starts_with(DOCUMENT), step.is_empty()) {
+        (false, _) => None,
+        (true, true) => path.rsplit_once(".task").map(|(_, below)| below),
+        (true, false) => {
             let below = path.rsplit_once(".steps[").map(|(_, below)| below);
             below.map(|below| below.split_once(']').map_or("", |(_, below)| below))
         }
     };
-    below.map_or(path, |below| below.trim_start_matches('.'))
+    let path = below.map_or(path.as_str(), |below| below.trim_start_matches('.'));
+    [
+        &finding.rule,
+        step,
+        path,
+        &finding.language,
+        &finding.message,
+    ]
 }
 
 /// The name that is probably meant.
@@ -274,17 +240,5 @@ fn suggestion(finding: &Finding) -> Option<&str> {
     match facts.fields.get("suggestion")?.kind.as_ref()? {
         Kind::StringValue(name) => Some(name),
         _ => None,
-    }
-}
-
-impl Serialize for Findings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let findings: Vec<MessageJson> = self
-            .listed
-            .iter()
-            .take(MAX_FINDINGS)
-            .filter_map(|finding| document::json("Finding", finding).ok())
-            .collect();
-        findings.serialize(serializer)
     }
 }

@@ -9,7 +9,7 @@ mod text;
 use std::path::Path;
 
 use self::model::Graph;
-use super::{CliError, document, export, lint, out, revisions, tasks, transfer};
+use super::{CliError, document, export, guide_file::GuideFile, guides, lint, out};
 use crate::{
     client::Client,
     config::{GraphArgs, GraphFormat, GuideArg},
@@ -19,17 +19,17 @@ use crate::{
 
 /// Draws a guide: a document, or a stored one.
 pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(), CliError> {
-    let (text, document) = match &args.guide {
+    let file = match &args.guide {
         GuideArg::Stored(guide) => {
             let client = client.ok_or_else(lint::needs_server)?;
-            let guide = tasks::find_guide_or_file(client, guide).await?;
-            let document = revisions::document(client, &guide).await?;
-            (document::text(&document)?, document)
+            let guide = guides::find_guide_or_file(client, guide).await?;
+            let stored = guide.read(client).await?;
+            GuideFile::new(Path::new("-"), document::text(&stored.document)?)?
         }
-        GuideArg::File(file) => transfer::read_text_and_document(file)?,
+        GuideArg::File(file) => GuideFile::read(file)?,
     };
-    let unreachable = lint::unreachable_paths(&text, document.clone())?;
-    let decoded = decode::document::unstored(document, &mut Violations::new());
+    let unreachable = lint::unreachable_paths(&file)?;
+    let decoded = decode::document::unstored(file.document, &mut Violations::new());
     let decoded = decoded.ok_or(document::DocumentError::Contract)?;
     let graph = Graph::of(&decoded, &unreachable);
     let picture = match args.format {

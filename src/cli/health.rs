@@ -38,7 +38,7 @@ pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliErro
     };
     let status = timeout(HEALTH_TIMEOUT, check).await.unwrap_or_else(|_| {
         let message = format!("{server} does not answer within {HEALTH_TIMEOUT:?}");
-        Err(CliError::NotServing(message))
+        Err(CliError::Failed(message))
     })?;
     if format == Format::Json {
         out::print(&format!(
@@ -50,7 +50,7 @@ pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliErro
         (ServingStatus::Serving, Format::Text) => out::print(&format!("{server} is SERVING\n")),
         (ServingStatus::Serving, Format::Json) => Ok(()),
         (ServingStatus::NotServing | ServingStatus::Unknown | ServingStatus::ServiceUnknown, _) => {
-            Err(CliError::NotServing(format!(
+            Err(CliError::Failed(format!(
                 "{server} is {}: its database does not answer, or it is starting or shutting down; its log \
                  says which",
                 status.as_str_name()

@@ -1,15 +1,18 @@
-//! `expertise history`.
+//! `expertise history`, `expertise keep` and `expertise alias`.
+
+use uuid::Uuid;
 
 use super::{
     CliError, document,
+    guides::{self, revision_text},
     layout::{TableColumn, table},
-    out::{self, JsonArray},
-    revisions, tasks, wording,
+    out::{self, print_array, sanitize},
+    wording,
 };
 use crate::{
     client::Client,
-    config::{Format, HistoryArgs, TaskRef},
-    proto::v1::{DeletedTask, TaskRevision},
+    config::{AliasArgs, Format, HistoryArgs, KeepArgs},
+    proto::v1::{CreateRevisionRequest, DeletedTask, SetRevisionAliasRequest, TaskRevision},
 };
 
 /// Lists the revisions of a task, or the deleted tasks that have a revision.
@@ -18,50 +21,34 @@ pub(super) async fn history(
     args: &HistoryArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    match &args.task {
-        Some(task) => list_revisions(client, task, format).await,
-        None => list_deleted(client, format).await,
-    }
-}
-
-async fn list_revisions(client: &Client, task: &TaskRef, format: Format) -> Result<(), CliError> {
-    let task = tasks::find_with_history(client, task).await?;
-    let revisions = revisions::list(client, task).await?;
-    match format {
-        Format::Json => print_array("TaskRevision", &revisions),
-        Format::Text if revisions.is_empty() => {
-            let keep = client.command(&format!("keep {task}"));
-            out::print_error(&format!("task {task} has no revision: `{keep}` makes one"));
-            Ok(())
+    let Some(task) = &args.task else {
+        let tasks = guides::list_deleted(client).await?;
+        if format == Format::Json {
+            let tasks = tasks.iter().map(|it| document::json("DeletedTask", it));
+            return print_array(tasks.collect::<Result<Vec<_>, _>>()?);
         }
-        Format::Text => {
-            let rows = revisions.iter().map(revision_row).collect();
-            out::print(&table(REVISION_COLUMNS, rows))
-        }
-    }
-}
-
-async fn list_deleted(client: &Client, format: Format) -> Result<(), CliError> {
-    let tasks = revisions::list_deleted(client).await?;
-    match format {
-        Format::Json => print_array("DeletedTask", &tasks),
-        Format::Text if tasks.is_empty() => {
+        if tasks.is_empty() {
             out::print_error("this account has no deleted guides that can be restored");
-            Ok(())
+            return Ok(());
         }
-        Format::Text => {
-            let rows = tasks.iter().map(deleted_row).collect();
-            out::print(&table(DELETED_COLUMNS, rows))
-        }
+        let rows = tasks.iter().map(deleted_row).collect();
+        return out::print(&table(DELETED_COLUMNS, rows));
+    };
+    let task = guides::find_with_history(client, task).await?.to_string();
+    let revisions = guides::list_revisions(client, &task).await?;
+    if format == Format::Json {
+        let revisions = revisions
+            .iter()
+            .map(|it| document::json("TaskRevision", it));
+        return print_array(revisions.collect::<Result<Vec<_>, _>>()?);
     }
-}
-
-fn print_array<M: prost::Message>(name: &str, messages: &[M]) -> Result<(), CliError> {
-    let mut array = JsonArray::new();
-    for message in messages {
-        array.push(&document::json(name, message)?)?;
+    if revisions.is_empty() {
+        let keep = client.command(&format!("keep {task}"));
+        out::print_error(&format!("task {task} has no revision: `{keep}` makes one"));
+        return Ok(());
     }
-    array.end()
+    let rows = revisions.iter().map(revision_row).collect();
+    out::print(&table(REVISION_COLUMNS, rows))
 }
 
 const REVISION_COLUMNS: [TableColumn; 6] = [
@@ -79,9 +66,9 @@ fn revision_row(revision: &TaskRevision) -> [String; 6] {
         revision.revision.to_string(),
         wording::time(revision.created_ts),
         cause.replace('_', " "),
-        out::sanitize(&revision.subject),
-        out::sanitize(&revision.aliases.join(", ")),
-        out::sanitize(&revision.note),
+        sanitize(&revision.subject),
+        sanitize(&revision.aliases.join(", ")),
+        sanitize(&revision.note),
     ]
 }
 
@@ -99,7 +86,83 @@ fn deleted_row(deleted: &DeletedTask) -> [String; 5] {
         latest.task,
         latest.revision.to_string(),
         wording::time(deleted.deleted_ts),
-        out::sanitize(&deleted.subject),
-        out::sanitize(&latest.task_name),
+        sanitize(&deleted.subject),
+        sanitize(&latest.task_name),
     ]
+}
+
+/// Keeps a guide as it is now.
+pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Result<(), CliError> {
+    let KeepArgs { task, note, alias } = args;
+    let message = CreateRevisionRequest {
+        task: guides::find(client, task).await?.to_string(),
+        note: note.clone().unwrap_or_default(),
+        alias: alias.clone().unwrap_or_default(),
+        guide_etag: String::new(),
+        request_id: Uuid::now_v7().to_string(),
+    };
+    let answer = client.call(message).await?;
+    if format == Format::Json {
+        return out::print_json(&document::json("CreateRevisionResponse", &answer)?);
+    }
+    let revision = answer.revision.unwrap_or_default();
+    let described = revision_text(&revision);
+    out::print(&match note {
+        _ if !answer.unchanged => format!("kept {described}\n"),
+        Some(note) if *note != revision.note => format!(
+            "nothing has changed since {described}; the note {note:?} is not stored, as a revision \
+             keeps the note that it was requested with\n"
+        ),
+        _ => format!("nothing has changed since {described}\n"),
+    })
+}
+
+/// Shows the revision that an alias names, has it name one, or removes it.
+pub(super) async fn alias(
+    client: &Client,
+    args: &AliasArgs,
+    format: Format,
+) -> Result<(), CliError> {
+    let AliasArgs {
+        task,
+        alias,
+        revision,
+        remove,
+    } = args;
+    let task = guides::find_with_history(client, task).await?.to_string();
+    let former = match revision {
+        None => guides::find_revision(client, &task, alias).await?,
+        Some(_) => None,
+    };
+    let named = match (revision, remove) {
+        (None, false) => former,
+        _ => {
+            let message = SetRevisionAliasRequest {
+                task: task.clone(),
+                alias: alias.clone(),
+                revision: revision.clone().unwrap_or_default(),
+            };
+            let answer = client.call(message).await?;
+            if let Some(former) = former.filter(|_| format == Format::Text) {
+                return out::print(&format!(
+                    "{alias} no longer names {}\n",
+                    revision_text(&former)
+                ));
+            }
+            answer.revision
+        }
+    };
+    if format == Format::Json {
+        let named = named
+            .map(|it| document::json("TaskRevision", &it))
+            .transpose()?;
+        return out::print_json(&serde_json::json!({"revision": named}));
+    }
+    match named {
+        Some(revision) => out::print(&format!("{alias} is {}\n", revision_text(&revision))),
+        None if *remove => out::print(&format!("{alias} names no revision of {task}\n")),
+        None => Err(CliError::Failed(format!(
+            "{alias} names no revision of {task}"
+        ))),
+    }
 }

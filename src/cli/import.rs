@@ -1,45 +1,27 @@
 //! `expertise import`.
 
-mod counts;
-mod interrupts;
-mod report;
-mod request_ids;
+use std::{collections::HashMap, path::Path, process::ExitCode};
 
-use std::{
-    collections::HashMap,
-    io::{self, IsTerminal},
-    path::Path,
-    process::ExitCode,
-};
-
-use indicatif::{ProgressBar, ProgressStyle};
+use prost::Message;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::{
-    counts::ImportCounts,
-    interrupts::Interrupts,
-    report::{FileReport, ImportFailure, ImportedFile},
-    request_ids::RequestIds,
-};
 use super::{
-    CliError, document,
-    field_line::SentText,
-    findings::Findings,
-    ignored_step_fields::{ignored_lines, need_explanation},
-    imported_guide::ImportedGuide,
-    out::{JsonArray, print_error, sanitize},
+    CliError,
+    findings::{Analysed, Findings},
+    guide_file::GuideFile,
+    guides::{self, StoredGuide},
+    imported::{ImportedGuide, OutcomeCounts},
+    out::{self, Results, print_error, sanitize, with_members},
+    pairing::{fixed_fields, has_same_paths, lock_changed},
     place::GuidePlace,
-    tasks,
-    transfer::{self, ApplyAdvice},
+    signals::Interrupts,
 };
 use crate::{
     client::{CallError, Client},
     config::{Format, ImportArgs},
-    messages::managed_documents::managed_documents,
-    proto::v1::{
-        AbsentFields, ImportOutcome, ImportTaskRequest, ListTasksRequest, Step, Task, TaskDocument,
-        TaskType,
-    },
+    domain::sha256::Sha256,
+    proto::v1::{AbsentFields, ImportOutcome, ImportTaskRequest, ListTasksRequest, Task, TaskType},
 };
 
 /// Fails where an etag is given for several guides.
@@ -52,315 +34,341 @@ pub(super) fn check(args: &ImportArgs) -> Result<(), CliError> {
     }
 }
 
-/// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
-/// after the current file.
+/// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run after the
+/// current file.
 pub(super) async fn import(
     client: &Client,
     args: &ImportArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let run_id = args.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let mut run = ImportRun {
-        importer: FileImporter {
-            client,
-            args,
-            request_ids: RequestIds::of_run(run_id),
-            tasks_by_product: HashMap::new(),
-        },
-        counts: ImportCounts::default(),
-        interrupts: Interrupts::listen()?,
+        client,
+        args,
+        id: args.request_id.map_or_else(Uuid::now_v7, |id| id.0),
+        sent_counts: HashMap::new(),
+        results: Results::new(format),
+        counts: OutcomeCounts::default(),
+        failures: Vec::new(),
+        stopped: None,
+        is_undecided: false,
     };
-    let progress = ImportProgress::new(args);
-    let mut array = JsonArray::new();
+    let mut interrupts = Interrupts::listen()?;
+    let mut interrupted_after = None;
     for (done, file) in args.files.iter().enumerate() {
-        if run.interrupts.was_interrupted() {
-            run.counts.interrupted_after = Some(done);
+        if interrupts.was_interrupted() {
+            interrupted_after = Some(done);
             break;
         }
-        progress.show(file);
-        let report = run.import(file).await;
-        progress.suspend(|| match format {
-            Format::Text => report.print(run_id, args.quiet),
-            Format::Json => array.push(&report),
-        })?;
-        run.counts.add(&report);
-        progress.inc();
+        let outcome = match run.stopped {
+            Some(reason) => Err(ImportFailure::NotTried(reason)),
+            None => {
+                let imported = interrupts
+                    .run_until_second_signal(run.import_file(file))
+                    .await;
+                imported.unwrap_or(Err(ImportFailure::Interrupted))
+            }
+        };
+        run.add(file, outcome)?;
     }
-    drop(progress);
-    match format {
-        Format::Text => run.counts.print(args),
-        Format::Json => array.end()?,
-    }
-    if let Some(line) = run.counts.resume_line(args, run_id) {
-        print_error(&line);
-    }
-    Ok(match run.counts.is_success() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    run.end(interrupted_after)
 }
 
-/// A run in progress.
+/// Why a document was not imported.
+#[derive(Debug, thiserror::Error)]
+enum ImportFailure {
+    #[error("{0}")]
+    Document(String),
+    #[error("{0}")]
+    Call(CallError),
+    #[error("interrupted: the server may still import it")]
+    Interrupted,
+    #[error("not tried, as {0}")]
+    NotTried(&'static str),
+}
+
+impl From<CallError> for ImportFailure {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl From<CliError> for ImportFailure {
+    fn from(error: CliError) -> Self {
+        match error {
+            CliError::Refused(error) => Self::Call(error),
+            error => Self::Document(error.to_string()),
+        }
+    }
+}
+
+/// A guide that was imported, and another task with its name and product if it is new.
+type Imported = (ImportedGuide, Option<String>);
+
 struct ImportRun<'a> {
-    importer: FileImporter<'a>,
-    counts: ImportCounts,
-    interrupts: Interrupts,
+    client: &'a Client,
+    args: &'a ImportArgs,
+    /// When the run is repeated with it, the same document gets the same request id.
+    id: Uuid,
+    /// The number of requests so far for each content.
+    sent_counts: HashMap<Uuid, u32>,
+    results: Results,
+    counts: OutcomeCounts,
+    /// Failures of files that were tried.
+    failures: Vec<String>,
+    /// Why the remaining files are not tried.
+    stopped: Option<&'static str>,
+    /// Whether a failed file may have been imported all the same.
+    is_undecided: bool,
 }
 
 impl ImportRun<'_> {
-    async fn import(&mut self, file: &Path) -> FileReport {
-        let dry_run = self.importer.args.dry_run;
-        let result = match self.counts.stopped {
-            Some(reason) => Err(ImportFailure::NotTried(reason)),
-            None => {
-                let work = self.importer.import_file(file);
-                let done = self.interrupts.run_until_second_signal(work).await;
-                done.unwrap_or(Err(ImportFailure::Interrupted))
-            }
-        };
-        FileReport::new(file, result, dry_run)
-    }
-}
-
-/// Imports single files.
-struct FileImporter<'a> {
-    client: &'a Client,
-    args: &'a ImportArgs,
-    request_ids: RequestIds,
-    /// The guids and names of the account's tasks, by product, as far as they are known.
-    tasks_by_product: HashMap<i64, Vec<(String, String)>>,
-}
-
-impl FileImporter<'_> {
-    async fn import_file(&mut self, file: &Path) -> Result<ImportedFile, ImportFailure> {
-        let ImportArgs {
-            files: _,
-            as_new,
-            absent_steps,
-            if_unchanged,
-            dry_run,
-            max_file_bytes,
-            request_id: _,
-            quiet: _,
-        } = self.args;
-        let text = read(file, *max_file_bytes).await?;
-        let mut document = document::parse(&text)?;
-        let text = String::from_utf8_lossy(&text);
-        if *as_new {
-            transfer::clear_guid(&mut document);
+    async fn import_file(&mut self, path: &Path) -> Result<Imported, ImportFailure> {
+        let (client, args) = (self.client, self.args);
+        let (path, max_bytes) = (path.to_owned(), args.max_file_bytes);
+        // Signals are handled meanwhile, as standard input may come slowly.
+        let read = tokio::task::spawn_blocking(move || GuideFile::read_up_to(&path, max_bytes));
+        let file = read.await.map_err(|error| error.to_string()).flatten();
+        let file = file.map_err(ImportFailure::Document)?;
+        let mut document = file.document.clone();
+        let mut stored = None;
+        if args.as_new {
+            guides::clear_guid(&mut document);
             if let Some(task) = &mut document.task {
                 task.external_id = None;
             }
+        } else {
+            stored = guides::read_imported(client, &document).await?;
+        }
+        let mut notes = Vec::new();
+        if let Some(StoredGuide {
+            document: stored, ..
+        }) = &stored
+        {
+            let fixed = fixed_fields(&document, stored);
+            if !fixed.is_empty() {
+                return Err(ImportFailure::Document(fixed.join("\n  ")));
+            }
+            notes = lock_changed(&mut document, stored, args.keep_unlocked);
         }
         let mut message = ImportTaskRequest {
-            document: Some(document.clone()),
-            absent_steps: i32::from(absent_steps.unwrap_or_default()),
-            etag: String::new(),
-            request_id: String::new(),
-            validate_only: *dry_run,
-            absent_fields: i32::from(AbsentFields::Keep),
-            guide_etag: if_unchanged.clone().unwrap_or_default(),
-            match_external_ids: !as_new,
-            reset_fields: None,
-            keep_locked: false,
+            document: Some(document),
+            absent_steps: i32::from(args.absent_steps.unwrap_or_default()),
+            validate_only: args.dry_run,
+            absent_fields: AbsentFields::Keep.into(),
+            guide_etag: args.if_unchanged.clone().unwrap_or_default(),
+            match_external_ids: !args.as_new,
+            ..ImportTaskRequest::default()
         };
-        let request_id = self.request_ids.next(&message);
-        if !dry_run {
+        let request_id = self.request_id(&message);
+        if !args.dry_run {
             message.request_id = request_id.to_string();
         }
-        let sent = SentText {
-            text: &text,
-            document: &document,
-        };
-        let guid = transfer::guid(&document).to_owned();
-        let answer = match transfer::import(self.client, message).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                let apply = ApplyAdvice {
-                    command: "apply DIR",
-                    effect: "finds the task by its external id or its name",
-                };
-                let error = transfer::with_advice(self.client, error, &guid, &apply);
-                return Err(ImportFailure::CallFailed(match error.reason.as_str() {
-                    "ABSENT_STEPS" => self.with_titles(error, &guid).await,
-                    _ => sent.with_places(error),
-                }));
+        let answer = client.call(message).await.map_err(|error| {
+            let error = guides::with_advice(client, error, guides::guid(&file.document));
+            match (&stored, error.reason.as_str()) {
+                (Some(stored), "ABSENT_STEPS") => with_titles(error, stored),
+                _ => file.locate(error),
             }
+        })?;
+        let mut imported =
+            ImportedGuide::new(file.path.display().to_string(), answer, args.dry_run);
+        imported.notes = notes;
+        imported.findings = self.findings(&imported, &file).await;
+        let namesake = match imported.answer.outcome() {
+            ImportOutcome::Created => self.namesake(&imported).await,
+            _ => None,
         };
-        let outcome = answer.outcome();
-        let task = answer.task.unwrap_or_default();
-        let namesake = match outcome {
-            ImportOutcome::Created => self.task_with_same_name(&task).await,
-            ImportOutcome::Unspecified | ImportOutcome::Updated | ImportOutcome::Unchanged => None,
-        };
-        let after = match answer.document {
-            None if need_explanation(&answer.ignored_paths) => {
-                transfer::export(self.client, &task.guid).await.ok()
-            }
-            document => document,
-        };
-        let after = after.unwrap_or_default();
-        Ok(ImportedFile {
-            guide: ImportedGuide {
-                ignored_lines: ignored_lines(&answer.ignored_paths, &document, &after),
-                ignored_paths: answer.ignored_paths,
-                previous_revision: answer.previous_revision,
-                findings: self.findings(outcome, after, &task.guid, sent).await,
-                ..ImportedGuide::new(outcome, &task, *dry_run)
-            },
-            etag: task.etag,
-            namesake,
-        })
+        Ok((imported, namesake))
     }
 
-    /// All findings of a dry run, or else the errors of a guide that was written. `after` is the
-    /// guide after a dry run.
-    async fn findings(
-        &self,
-        outcome: ImportOutcome,
-        after: TaskDocument,
-        guid: &str,
-        sent: SentText<'_>,
-    ) -> Option<Result<Findings, CallError>> {
-        let is_written = match outcome {
-            ImportOutcome::Unspecified | ImportOutcome::Created | ImportOutcome::Updated => true,
-            ImportOutcome::Unchanged => false,
-        };
+    /// The id of the next request. Files with equal content get different ids, so each becomes a
+    /// task.
+    fn request_id(&mut self, message: &ImportTaskRequest) -> Uuid {
+        let id = hashed_id(&[self.id.as_bytes(), &message.encode_to_vec()]);
+        let sent_before = self.sent_counts.entry(id).or_default();
+        *sent_before += 1;
+        match *sent_before - 1 {
+            0 => id,
+            count => hashed_id(&[id.as_bytes(), &count.to_be_bytes()]),
+        }
+    }
+
+    /// All findings of a dry run, or else the errors of a guide that was written.
+    async fn findings(&self, imported: &ImportedGuide, file: &GuideFile) -> Analysed {
         if !self.args.dry_run {
-            let is_asked = is_written && !self.args.quiet;
-            let errors = is_asked.then(|| Findings::errors_of_stored(self.client, guid))?;
+            let is_asked = imported.is_stored() && !self.args.quiet;
+            let errors = is_asked.then(|| {
+                let guid = imported.guid();
+                Findings::errors_of_stored(self.client, guid)
+            })?;
             return errors.await.map(Ok);
         }
-        let shown = match outcome {
+        let shown = match imported.answer.outcome() {
             // The wiring steps that an import adds are no part of the file.
-            ImportOutcome::Created => sent.document.clone(),
-            ImportOutcome::Unspecified | ImportOutcome::Updated | ImportOutcome::Unchanged => after,
+            ImportOutcome::Created => file.document.clone(),
+            _ => imported.answer.document.clone().unwrap_or_default(),
         };
-        let has_same_paths = has_same_paths(&shown, sent.document);
+        let has_same_paths = has_same_paths(&shown, &file.document);
         let found = Findings::of(self.client, shown).await;
         Some(match has_same_paths {
-            true => found.map(|found| found.with_places_in(sent)),
+            true => found.map(|found| found.with_places_in(file)),
             false => found,
         })
     }
 
-    /// Adds the titles of the steps that a document leaves out.
-    async fn with_titles(&self, mut error: CallError, guid: &str) -> CallError {
-        if let Ok(stored) = transfer::export(self.client, guid).await {
-            for violation in &mut error.violations {
-                let place = GuidePlace::find(&stored, "", ("", &violation.field));
-                violation.place = place.and_then(|it| it.label()).unwrap_or_default();
-            }
-        }
-        error
-    }
-
-    /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
-    /// and with --request-id or an external id, as repeating such an import creates no second task.
-    async fn task_with_same_name(&mut self, task: &Task) -> Option<String> {
+    /// Another task with the name and product of a new one. Skipped with --as-new and --quiet, and
+    /// with --request-id or an external id, as repeating such an import creates no second task.
+    async fn namesake(&self, imported: &ImportedGuide) -> Option<String> {
+        let task = imported.answer.task.as_ref()?;
         let ImportArgs {
             as_new,
-            request_id,
             quiet,
+            request_id,
             ..
         } = self.args;
         if *as_new || *quiet || request_id.is_some() || task.external_id.is_some() {
             return None;
         }
-        let product = task.product_id();
-        if !self.tasks_by_product.contains_key(&product) {
-            let filters = ListTasksRequest {
-                product_id: Some(product),
-                r#type: Some(TaskType::Standard.into()),
-                ..ListTasksRequest::default()
-            };
-            let mut named = Vec::new();
-            // A failure is ignored, as the import itself has succeeded.
-            let _ = tasks::for_each_page(self.client, filters, |page| {
-                named.extend(page.into_iter().map(|task| (task.guid, task.name)));
-                Ok(())
-            })
-            .await;
-            self.tasks_by_product.insert(product, named);
+        let filters = ListTasksRequest {
+            product_id: task.product_id,
+            r#type: Some(TaskType::Standard.into()),
+            name: task.name.clone(),
+            ..ListTasksRequest::default()
+        };
+        // A failure is ignored, as the import itself has succeeded.
+        let named = guides::list(self.client, filters).await.unwrap_or_default();
+        let is_other = |other: &Task| other.guid != task.guid;
+        named.into_iter().find(is_other).map(|other| other.guid)
+    }
+
+    /// Prints and counts the result of a file.
+    fn add(
+        &mut self,
+        file: &Path,
+        outcome: Result<Imported, ImportFailure>,
+    ) -> Result<(), CliError> {
+        let failure = match outcome {
+            Ok((imported, namesake)) => return self.add_imported(&imported, namesake.as_deref()),
+            Err(failure) => failure,
+        };
+        self.counts.failed += 1;
+        let path = file.display().to_string();
+        let error = match &failure {
+            ImportFailure::Call(error) => out::call_error_json(error),
+            failure => json!({"message": failure.to_string()}),
+        };
+        let json = json!({"file": path, "error": error});
+        let text = format!("failed {}: {failure}", sanitize(&path));
+        match failure {
+            // They are counted at the end.
+            ImportFailure::NotTried(_) => return self.add_untried(&json),
+            ImportFailure::Call(error) => {
+                if error.caller_refused {
+                    self.stopped = Some("the server refuses the calls of this caller");
+                } else if error.unreachable {
+                    // The client has already retried; other files would fail too.
+                    self.stopped = Some("the server cannot be reached");
+                }
+                self.results.add_failure(&text, &json)?;
+                self.is_undecided |= error.undecided;
+                if error.undecided && self.results.is_text() {
+                    print_error(&format!(
+                        "  the server may have imported it: to avoid a second copy, repeat with \
+                         --request-id {}",
+                        self.id
+                    ));
+                }
+            }
+            ImportFailure::Document(_) | ImportFailure::Interrupted => {
+                self.is_undecided |= matches!(failure, ImportFailure::Interrupted);
+                self.results.add_failure(&text, &json)?;
+            }
         }
-        let named = self.tasks_by_product.entry(product).or_default();
-        let other = named
-            .iter()
-            .find(|(guid, name)| *name == task.name && *guid != task.guid);
-        let other = other.map(|(guid, _)| guid.clone());
-        if !named.iter().any(|(guid, _)| *guid == task.guid) {
-            named.push((task.guid.clone(), task.name.clone()));
+        self.failures.push(text);
+        Ok(())
+    }
+
+    fn add_untried(&mut self, json: &Value) -> Result<(), CliError> {
+        match self.results.is_text() {
+            true => Ok(()),
+            false => self.results.add("", json),
         }
-        other
+    }
+
+    fn add_imported(
+        &mut self,
+        imported: &ImportedGuide,
+        namesake: Option<&str>,
+    ) -> Result<(), CliError> {
+        self.counts.add(imported.answer.outcome());
+        let json = with_members(imported.json()?, json!({"same_name_as": namesake}));
+        if self.args.quiet && self.results.is_text() {
+            return Ok(());
+        }
+        self.results.add(&imported.text(), &json)?;
+        if let Some(other) = namesake.filter(|_| self.results.is_text()) {
+            print_error(&format!(
+                "warning: {} has no task.guid, but the name and product of task {other}: each \
+                 import of it creates a task; set its task.guid to {other} to update that one",
+                sanitize(&imported.file)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Prints the counts, the failures again where other lines have followed them, and how to
+    /// import the rest of the files. Without the id, files would be imported twice.
+    fn end(self, interrupted_after: Option<usize>) -> Result<ExitCode, CliError> {
+        let files = self.args.files.len();
+        let not_tried = self.counts.failed - self.failures.len();
+        if files > 1 && self.results.is_text() {
+            print_error(&self.counts.line(None, self.args.dry_run));
+            if !self.args.quiet {
+                self.failures
+                    .iter()
+                    .for_each(|failure| print_error(failure));
+            }
+            match (self.stopped, not_tried) {
+                (Some(reason), 1) => print_error(&format!("1 file was not tried, as {reason}")),
+                (Some(reason), count) if count > 1 => {
+                    print_error(&format!("{count} files were not tried, as {reason}"));
+                }
+                _ => {}
+            }
+        }
+        self.results.end()?;
+        let resume = format!(
+            "to resume, run the same command with --request-id {}",
+            self.id
+        );
+        let is_incomplete = self.is_undecided || self.stopped.is_some() && files > 1;
+        if let Some(done) = interrupted_after {
+            print_error(&format!(
+                "interrupted after {done} of {files} files: {resume}"
+            ));
+        } else if is_incomplete && !self.args.dry_run {
+            print_error(&resume);
+        }
+        Ok(
+            match self.counts.failed == 0 && interrupted_after.is_none() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            },
+        )
     }
 }
 
-/// Whether both have equally many steps, and each step as many managed tasks. Then no wiring step
-/// was added, and paths of both lead to the same fields.
-pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
-    fn managed(step: &Step) -> Vec<&TaskDocument> {
-        managed_documents(step)
-            .map(|(_, document)| document)
-            .collect()
-    }
-    let mut steps = after.steps.iter().zip(&sent.steps);
-    after.steps.len() == sent.steps.len()
-        && steps.all(|(after, sent)| {
-            let (after, sent) = (managed(after), managed(sent));
-            let mut pairs = after.iter().zip(&sent);
-            sent.is_empty()
-                || after.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
-        })
+fn hashed_id(parts: &[&[u8]]) -> Uuid {
+    let mut digest = Sha256::default();
+    parts.iter().for_each(|part| digest.update(part));
+    uuid::Builder::from_custom_bytes(digest.finish()).into_uuid()
 }
 
-/// Reads a file or standard input. Signals are handled meanwhile, as standard input may
-/// come slowly.
-async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
-    let file = file.to_owned();
-    let read = tokio::task::spawn_blocking(move || transfer::read_file(&file, max_bytes));
-    let text = read.await.map_err(io::Error::from).flatten();
-    let text = text.map_err(|error| match error.kind() {
-        io::ErrorKind::IsADirectory => ImportFailure::Directory,
-        _ => ImportFailure::Unreadable(transfer::in_plain_words(error)),
-    })?;
-    match text.len() as u64 {
-        bytes if bytes > max_bytes => Err(ImportFailure::TooLarge { max_bytes }),
-        _ => Ok(text),
+/// Adds the titles of the steps that a document leaves out.
+fn with_titles(mut error: CallError, stored: &StoredGuide) -> CallError {
+    for violation in &mut error.violations {
+        let place = GuidePlace::find(&stored.document, "", ("", &violation.field));
+        violation.place = place.and_then(|it| it.label()).unwrap_or_default();
     }
-}
-
-/// A progress bar on a terminal, when there are several files.
-struct ImportProgress(ProgressBar);
-
-impl ImportProgress {
-    fn new(args: &ImportArgs) -> Self {
-        let files = args.files.len();
-        if files < 2 || args.quiet || !io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
-        }
-        let bar = ProgressBar::new(files as u64);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}") {
-            bar.set_style(style);
-        }
-        Self(bar)
-    }
-
-    fn show(&self, file: &Path) {
-        self.0.set_message(sanitize(&file.display().to_string()));
-    }
-
-    fn inc(&self) {
-        self.0.inc(1);
-    }
-
-    /// Prints while the bar is hidden.
-    fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
-    }
-}
-
-impl Drop for ImportProgress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
+    error
 }

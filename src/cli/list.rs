@@ -1,10 +1,10 @@
 //! `expertise list`.
 
 use super::{
-    CliError, document,
+    CliError, document, guides,
     layout::{TableColumn, table},
-    out::{self, JsonArray},
-    tasks, wording,
+    out::{self, print_array},
+    wording,
 };
 use crate::{
     client::Client,
@@ -12,51 +12,33 @@ use crate::{
     proto::v1::{ListTasksRequest, Task},
 };
 
-/// Lists tasks page by page, to the last one.
 pub(super) async fn list(
     client: &Client,
     filters: &ListFilters,
     format: Format,
 ) -> Result<(), CliError> {
-    let ListFilters {
-        product_id,
-        published,
-        role,
-        task_type,
-    } = filters;
-    let is_filtered =
-        product_id.is_some() || published.is_some() || role.is_some() || task_type.is_some();
-    let filters = ListTasksRequest {
-        product_id: *product_id,
-        published: *published,
-        role: role.map(i32::from),
-        r#type: task_type.map(i32::from),
+    let message = ListTasksRequest {
+        product_id: filters.product_id,
+        published: filters.published,
+        role: filters.role.map(i32::from),
+        r#type: filters.task_type.map(i32::from),
         ..ListTasksRequest::default()
     };
-    let mut rows = Vec::new();
-    let mut array = JsonArray::new();
-    tasks::for_each_page(client, filters, |page| {
-        page.iter().try_for_each(|task| match format {
-            Format::Text => {
-                rows.push(row(task));
-                Ok(())
-            }
-            Format::Json => array.push(&document::json("Task", task)?),
-        })
-    })
-    .await?;
-    match format {
-        Format::Json => array.end(),
-        Format::Text if rows.is_empty() => {
-            out::print_error(&match (is_filtered, client.account()) {
-                (true, _) => "no such tasks in this account".to_owned(),
-                (false, Some(account)) => format!("account {account} has no tasks"),
-                (false, None) => "this account has no tasks".to_owned(),
-            });
-            Ok(())
-        }
-        Format::Text => out::print(&table(COLUMNS, rows)),
+    let is_filtered = message != ListTasksRequest::default();
+    let tasks = guides::list(client, message).await?;
+    if format == Format::Json {
+        let tasks = tasks.iter().map(|task| document::json("Task", task));
+        return print_array(tasks.collect::<Result<Vec<_>, _>>()?);
     }
+    if tasks.is_empty() {
+        out::print_error(&match (is_filtered, client.account()) {
+            (true, _) => "no such tasks in this account".to_owned(),
+            (false, Some(account)) => format!("account {account} has no tasks"),
+            (false, None) => "this account has no tasks".to_owned(),
+        });
+        return Ok(());
+    }
+    out::print(&table(COLUMNS, tasks.iter().map(row).collect()))
 }
 
 const COLUMNS: [TableColumn; 6] = [

@@ -22,9 +22,6 @@ pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), CliErro
     let mut text = Vec::new();
     Man::new(command)
         .render(&mut text)
-        .map_err(|reason| CliError::Write {
-            place: "the page".to_owned(),
-            reason,
-        })?;
+        .map_err(|reason| CliError::cannot_write("the page", reason))?;
     out::print(&String::from_utf8_lossy(&text))
 }

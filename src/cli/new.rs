@@ -9,28 +9,33 @@ use crate::{config::NewArgs, files, proto::v1::TaskDocument};
 
 /// Writes a small guide to start from.
 pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {
-    let guide: TaskDocument = document::from_json("TaskDocument", &guide(args.product_id))?;
+    let out = args.out.as_deref().filter(|file| *file != "-");
+    let name = out.and_then(|file| file.file_stem()?.to_str());
+    let guide = guide(args.product_id, name.unwrap_or("the-lamp-stays-dark"));
+    let guide: TaskDocument = document::from_json("TaskDocument", &guide)?;
     let text = document::text(&guide)?;
-    match args.out.as_deref().filter(|file| *file != "-") {
+    match out {
         Some(file) => files::create(file, &text).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => CliError::Invalid(format!(
+            ErrorKind::AlreadyExists => CliError::Failed(format!(
                 "{} exists, and is left as it is: name another file",
                 file.display()
             )),
-            _ => CliError::Write {
-                place: file.display().to_string(),
-                reason: error,
-            },
+            _ => CliError::cannot_write(&file.display().to_string(), error),
         }),
         None => out::print(&text),
     }
 }
 
 /// A guide with a step of each type but a subtask.
-fn guide(product: i64) -> Value {
+fn guide(product: i64, external_id: &str) -> Value {
     let plugged_in = |key: &str| format!("components.{product}.plugged_in = {key}");
     json!({
-        "task": {"name": "The lamp stays dark", "product_id": product, "published": 1},
+        "task": {
+            "name": "The lamp stays dark",
+            "product_id": product,
+            "external_id": external_id,
+            "published": 1,
+        },
         "steps": [
             {
                 "product_id": product,

@@ -1,14 +1,16 @@
-//! Standard output.
+//! What commands print: lines and trees for people, JSON for scripts.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::CliError;
 pub(super) use crate::terminal::{escape_formatting, print_error, print_message, sanitize};
+use crate::{client::CallError, config::Format};
 
-/// Prints to standard output, and fails where the text cannot be kept, as on a full
-/// disk. A reader that has closed its end is no failure.
+/// Prints to standard output, and fails where the text cannot be kept, as on a full disk. A reader
+/// that has closed its end is no failure.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_to_reader(text).map(|_| ())
 }
@@ -20,52 +22,87 @@ pub(super) fn print_to_reader(text: &str) -> Result<bool, CliError> {
     match written {
         Ok(()) => Ok(true),
         Err(reason) if reason.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(reason) => Err(CliError::Write {
-            place: "to standard output".to_owned(),
-            reason,
-        }),
+        Err(reason) => Err(CliError::cannot_write("to standard output", reason)),
     }
 }
 
 /// Prints a value as JSON, indented.
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let json = serde_json::to_string_pretty(value).map_err(|error| CliError::Write {
-        place: "JSON".to_owned(),
-        reason: error.into(),
-    })?;
+    let json = serde_json::to_string_pretty(value)
+        .map_err(|error| CliError::cannot_write("JSON", error.into()))?;
     print(&escape_formatting(&(json + "\n")))
 }
 
-/// A value as JSON on one line.
-pub(super) fn json_line(value: &impl Serialize) -> Result<String, CliError> {
-    let json = serde_json::to_string(value).map_err(|error| CliError::Write {
-        place: "JSON".to_owned(),
-        reason: error.into(),
-    })?;
-    Ok(escape_formatting(&json))
+/// The results of a command: a text each, or one JSON array with a line for each.
+pub(super) struct Results {
+    format: Format,
+    count: usize,
 }
 
-/// A JSON array that is printed element by element, a line each, so that a long one is
-/// never held in memory.
-pub(super) struct JsonArray {
-    is_empty: bool,
-}
-
-impl JsonArray {
-    pub fn new() -> Self {
-        Self { is_empty: true }
+impl Results {
+    pub fn new(format: Format) -> Self {
+        Self { format, count: 0 }
     }
 
-    pub fn push(&mut self, element: &impl Serialize) -> Result<(), CliError> {
-        let lead = if self.is_empty { "[\n" } else { ",\n" };
-        self.is_empty = false;
-        let element = json_line(element)?;
-        print(&format!("{lead}{element}"))
+    pub fn is_text(&self) -> bool {
+        self.format == Format::Text
+    }
+
+    /// Prints one.
+    pub fn add(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
+        if self.format == Format::Text {
+            return print(text);
+        }
+        let lead = if self.count == 0 { "[\n" } else { ",\n" };
+        self.count += 1;
+        print(&format!("{lead}{}", escape_formatting(&json.to_string())))
+    }
+
+    /// Prints one that failed: its text to standard error.
+    pub fn add_failure(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
+        match self.format {
+            Format::Text => print_error(text),
+            Format::Json => self.add("", json)?,
+        }
+        Ok(())
     }
 
     pub fn end(self) -> Result<(), CliError> {
-        print(if self.is_empty { "[]\n" } else { "\n]\n" })
+        match (self.format, self.count) {
+            (Format::Text, _) => Ok(()),
+            (Format::Json, 0) => print("[]\n"),
+            (Format::Json, _) => print("\n]\n"),
+        }
     }
+}
+
+/// Messages as a JSON array.
+pub(super) fn print_array(messages: impl IntoIterator<Item = Value>) -> Result<(), CliError> {
+    let mut results = Results::new(Format::Json);
+    for message in messages {
+        results.add("", &message)?;
+    }
+    results.end()
+}
+
+/// The message of a response with further members.
+pub(super) fn with_members(mut message: Value, members: Value) -> Value {
+    if let (Value::Object(message), Value::Object(members)) = (&mut message, members) {
+        message.extend(members.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    message
+}
+
+/// An error as JSON: that of a call with its code and details.
+pub(super) fn error_json(error: &CliError) -> Value {
+    match error {
+        CliError::Refused(error) => call_error_json(error),
+        error => json!({"message": error.to_string()}),
+    }
+}
+
+pub(super) fn call_error_json(error: &CallError) -> Value {
+    serde_json::to_value(error).unwrap_or_default()
 }
 
 /// A number of steps.

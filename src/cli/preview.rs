@@ -10,8 +10,8 @@ use prost_types::{Value, value::Kind};
 
 use self::subtasks::SubtaskReasons;
 use super::{
-    CliError, PAGE_SIZE, document, field_line::SentText, layout::with_hanging_indent, out,
-    revisions, tasks, transfer, wording,
+    CliError, PAGE_SIZE, document, guide_file::GuideFile, guides, layout::with_hanging_indent, out,
+    wording,
 };
 use crate::{
     client::{CallError, Client},
@@ -42,16 +42,16 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let (request, text) = request(client, args).await?;
+    let (request, file) = request(client, args).await?;
     let language = request.language.clone();
     let document = match &request.source {
         Some(Source::Document(document)) => Some(document.clone()),
         Some(Source::Guid(_)) | None => None,
     };
     let preview = preview_all_pages(client, request).await;
-    let preview = preview.map_err(|error| match (&text, &document) {
-        (Some(text), Some(document)) => SentText { text, document }.with_places(error),
-        (Some(_) | None, _) => error,
+    let preview = preview.map_err(|error| match &file {
+        Some(file) => file.locate(error),
+        None => error,
     })?;
     for warning in answers::warnings(&args.answers, &preview) {
         out::print_error(&warning);
@@ -93,16 +93,16 @@ async fn about_levels(
     }
     let task = match document.and_then(|document| document.task.clone()) {
         Some(task) => task,
-        None => tasks::get(client, previewed.guid.clone()).await.ok()?,
+        None => guides::get_task(client, &previewed.guid).await.ok()?,
     };
     Some(format!("the task is {}", wording::levels(&task)))
 }
 
-/// The request, and the text of the file that its document is from.
+/// The request, and the file that its document is from.
 async fn request(
     client: &Client,
     args: &PreviewArgs,
-) -> Result<(PreviewTaskRequest, Option<String>), CliError> {
+) -> Result<(PreviewTaskRequest, Option<GuideFile>), CliError> {
     let PreviewArgs {
         guide,
         level,
@@ -115,18 +115,18 @@ async fn request(
         subtask_depth,
         include_unpublished,
     } = args;
-    let (source, text) = match guide {
+    let (source, file) = match guide {
         GuideArg::Stored(guide) => {
-            let found = tasks::find_guide_or_file(client, guide).await?;
+            let found = guides::find_guide_or_file(client, guide).await?;
             let source = match found.revision {
-                Some(_) => Source::Document(revisions::document(client, &found).await?),
+                Some(_) => Source::Document(found.read(client).await?.document),
                 None => Source::Guid(found.task.to_string()),
             };
             (source, None)
         }
         GuideArg::File(file) => {
-            let (text, document) = transfer::read_text_and_document(file)?;
-            (Source::Document(document), Some(text))
+            let file = GuideFile::read(file)?;
+            (Source::Document(file.document.clone()), Some(file))
         }
     };
     let expand = full.then(|| "body".to_owned());
@@ -147,7 +147,7 @@ async fn request(
         page_token: String::new(),
         known_variables: variables.clone(),
     };
-    Ok((request, text))
+    Ok((request, file))
 }
 
 /// Encodes an answer. An empty key says that the variable is unanswered.
@@ -164,18 +164,9 @@ async fn preview_all_pages(
     client: &Client,
     message: PreviewTaskRequest,
 ) -> Result<PreviewTaskResponse, CallError> {
-    let mut first: Option<PreviewTaskResponse> = None;
-    client
-        .for_each_page(message, |page| {
-            match &mut first {
-                None => first = Some(page),
-                Some(first) => first.steps.extend(page.steps),
-            }
-            Ok::<_, CallError>(())
-        })
-        .await?;
-    Ok(PreviewTaskResponse {
-        next_page_token: String::new(),
-        ..first.unwrap_or_default()
-    })
+    let mut pages = client.pages(message).await?.into_iter();
+    let mut first = pages.next().unwrap_or_default();
+    first.steps.extend(pages.flat_map(|page| page.steps));
+    first.next_page_token.clear();
+    Ok(first)
 }

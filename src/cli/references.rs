@@ -5,107 +5,86 @@ use std::collections::{BTreeMap, BTreeSet};
 use console::Term;
 
 use super::{
-    CliError, PAGE_SIZE, document,
+    CliError, PAGE_SIZE, document, guides,
     layout::{TableColumn, table, with_hanging_indent_on},
-    out::{self, JsonArray},
-    tasks, transfer, wording,
+    out::{self, print_array, sanitize},
+    wording,
 };
 use crate::{
     client::Client,
     config::{Format, ReferencesArgs},
     domain::analysis::parse_account_name,
-    proto::v1::{ListReferencesRequest, Reference, ReferenceKind, Step, StepType, TaskDocument},
+    proto::v1::{
+        ListReferencesRequest, ListTasksRequest, Reference, ReferenceKind, Step, StepType,
+    },
 };
 
-/// Lists references page by page, to the last one.
+/// The most tasks that are named with commands for their own names.
+const MAX_OWN_NAMES: usize = 3;
+
 pub(super) async fn references(
     client: &Client,
-    references: &ReferencesArgs,
+    args: &ReferencesArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let ReferencesArgs {
-        task,
-        variable,
-        answer,
-    } = references;
-    let task = match task {
-        Some(task) => Some(tasks::find(client, task).await?),
-        None => None,
+    let task = match &args.task {
+        Some(task) => guides::find(client, task).await?.to_string(),
+        None => String::new(),
     };
+    let variable = args.variable.clone().unwrap_or_default();
     let message = ListReferencesRequest {
-        task: task.map_or_else(String::new, |task| task.to_string()),
-        variable: variable.clone().unwrap_or_default(),
-        answer: answer.clone().unwrap_or_default(),
+        task: task.clone(),
+        variable: variable.clone(),
+        answer: args.answer.clone().unwrap_or_default(),
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
-    let mut listed = Vec::new();
-    let mut array = JsonArray::new();
-    client
-        .for_each_page(message, |page| {
-            match format {
-                Format::Text => listed.extend(page.references),
-                Format::Json => {
-                    for reference in &page.references {
-                        array.push(&document::json("Reference", reference)?)?;
-                    }
-                }
-            }
-            Ok::<_, CliError>(())
-        })
-        .await?;
-    match format {
-        Format::Json => array.end(),
-        Format::Text => {
-            let document = match (task, variable) {
-                (Some(task), Some(_)) => transfer::export(client, &task.to_string()).await.ok(),
-                (Some(_) | None, _) => None,
-            };
-            if let (Some(document), Some(variable)) = (&document, variable) {
-                print_full_names(client, document, variable);
-            }
-            if listed.is_empty() {
-                print_nothing_found(client, references);
-                return Ok(());
-            }
-            // A reference has the id of its task alone.
-            let tasks = tasks::list_all(client, None).await?;
-            let names = tasks.into_iter().map(|task| (task.guid, task.name));
-            let names = names.collect();
-            if task.is_none() {
-                print_own_names(client, variable.as_deref().unwrap_or_default(), &listed);
-            }
-            let rows = listed.into_iter().map(|reference| row(reference, &names));
-            out::print(&table(COLUMNS, rows.collect()))
-        }
+    let pages = client.pages(message).await?.into_iter();
+    let listed: Vec<Reference> = pages.flat_map(|page| page.references).collect();
+    if format == Format::Json {
+        let listed = listed.iter().map(|it| document::json("Reference", it));
+        return print_array(listed.collect::<Result<Vec<_>, _>>()?);
     }
+    if !task.is_empty() && !variable.is_empty() {
+        print_full_names(client, &task, &variable).await;
+    }
+    if listed.is_empty() {
+        print_nothing_found(client, args);
+        return Ok(());
+    }
+    // A reference has the id of its task alone.
+    let tasks = guides::list(client, ListTasksRequest::default())
+        .await?
+        .into_iter();
+    let names: BTreeMap<String, String> = tasks.map(|task| (task.guid, task.name)).collect();
+    if task.is_empty() {
+        print_own_names(client, &variable, &listed);
+    }
+    let rows = listed.into_iter().map(|reference| row(reference, &names));
+    out::print(&table(COLUMNS, rows.collect()))
 }
 
 /// Says what was looked for and not found, and where names and answers are found.
-fn print_nothing_found(client: &Client, references: &ReferencesArgs) {
-    let ReferencesArgs {
-        task,
-        variable,
-        answer,
-    } = references;
-    let Some(variable) = variable else {
+fn print_nothing_found(client: &Client, args: &ReferencesArgs) {
+    let Some(variable) = &args.variable else {
         out::print_error("no step refers to this task, and no answer manages it");
         return;
     };
-    let answered = match answer {
+    let answered = match &args.answer {
         Some(answer) => format!(" with the answer {answer:?}"),
         None => String::new(),
     };
-    let show = client.command("show GUID");
-    let spelling = format!("`{show}` shows the names and answers of a guide");
-    let (place, advice) = match task {
-        Some(_) => ("this task", spelling),
-        None if variable.starts_with("components.") => ("this account", spelling),
-        None => (
-            "this account",
-            "an account-wide name is components.PRODUCT.NAME, and an own name needs --task"
-                .to_owned(),
-        ),
+    let place = match args.task {
+        Some(_) => "this task",
+        None => "this account",
+    };
+    let advice = match args.task.is_none() && !variable.starts_with("components.") {
+        true => "an account-wide name is components.PRODUCT.NAME, and an own name needs --task"
+            .to_owned(),
+        false => {
+            let show = client.command("show GUID");
+            format!("`{show}` shows the names and answers of a guide")
+        }
     };
     print_wrapped(&format!(
         "nothing in {place} sets or reads {variable}{answered}: {advice}"
@@ -114,18 +93,21 @@ fn print_nothing_found(client: &Client, references: &ReferencesArgs) {
 
 /// Prints a command for each full name of the variable. Other guides read it by that name, and so
 /// do conditions with a `path`: an observation sets both its own name and the full one.
-fn print_full_names(client: &Client, document: &TaskDocument, variable: &str) {
+async fn print_full_names(client: &Client, task: &str, variable: &str) {
+    let Ok(stored) = guides::read(client, task).await else {
+        return;
+    };
     let sets = |step: &&Step| {
         let mut configs = step.feedback_config.iter();
         step.r#type() == StepType::Observation && configs.any(|config| config.name == variable)
     };
-    let products: BTreeSet<i64> = document
+    let products = stored
+        .document
         .steps
         .iter()
         .filter(sets)
-        .map(Step::product_id)
-        .collect();
-    for product in products {
+        .map(Step::product_id);
+    for product in products.collect::<BTreeSet<i64>>() {
         let full = format!("components.{product}.{variable}");
         let command = client.command(&format!("references --variable {full}"));
         print_wrapped(&format!(
@@ -133,15 +115,6 @@ fn print_full_names(client: &Client, document: &TaskDocument, variable: &str) {
         ));
     }
 }
-
-/// Prints a line to standard error, wrapped at the width of the terminal.
-fn print_wrapped(line: &str) {
-    let wrapped = with_hanging_indent_on(&Term::stderr(), "", &out::sanitize(line));
-    out::print_error(wrapped.trim_end());
-}
-
-/// The most tasks that are named with commands for their own names.
-const MAX_OWN_NAMES: usize = 3;
 
 /// Names the tasks whose conditions may read an account-wide variable by its own name.
 fn print_own_names(client: &Client, variable: &str, listed: &[Reference]) {
@@ -155,6 +128,12 @@ fn print_own_names(client: &Client, variable: &str, listed: &[Reference]) {
         let command = client.command(&format!("references --task {task} --variable {own}"));
         print_wrapped(&format!("readers of the own name: `{command}` lists them"));
     }
+}
+
+/// Prints a line to standard error, wrapped at the width of the terminal.
+fn print_wrapped(line: &str) {
+    let wrapped = with_hanging_indent_on(&Term::stderr(), "", &sanitize(line));
+    out::print_error(wrapped.trim_end());
 }
 
 const COLUMNS: [TableColumn; 6] = [
@@ -178,5 +157,5 @@ fn row(reference: Reference, names: &BTreeMap<String, String>) -> [String; 6] {
         "" => String::new(),
         operator => wording::comparison(operator, &reference.targets),
     };
-    [kind, name, id, condition, place.path, place.title].map(|text| out::sanitize(&text))
+    [kind, name, id, condition, place.path, place.title].map(|text| sanitize(&text))
 }

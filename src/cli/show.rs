@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use console::style;
 
 use self::texts::Texts;
-use super::{CliError, document, layout::Branch, out, revisions, tasks, wording};
+use super::{CliError, document, guides, layout::Branch, out, wording};
 use crate::{
     client::Client,
     config::{Format, ShowArgs},
@@ -19,8 +19,8 @@ use crate::{
 
 /// Shows a guide with everything that an author sets.
 pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Result<(), CliError> {
-    let found = tasks::find_guide(client, &args.guide).await?;
-    let document = revisions::document(client, &found).await?;
+    let found = guides::find_guide(client, &args.guide).await?;
+    let document = found.read(client).await?.document;
     match format {
         Format::Text => out::print(&guide(&document, &Texts::of(args)).to_string()),
         Format::Json => out::print(&document::text(&document)?),

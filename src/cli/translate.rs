@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use super::{
-    CliError, document,
+    CliError, document, guides,
     layout::{TableColumn, table},
-    out::{self, JsonArray},
-    tasks, wording,
+    out::{self, print_array},
+    wording,
 };
 use crate::{
     client::Client,
@@ -40,26 +40,23 @@ pub async fn list_translation_work(
     format: Format,
 ) -> Result<(), CliError> {
     let task = find_task(settings).await?;
-    let mut rows = Vec::new();
-    let mut outdated = 0;
-    let mut array = JsonArray::new();
+    let mut listed = Vec::new();
     translate::list_work(settings, task, |page| {
-        page.iter().try_for_each(|work| match format {
-            Format::Text => {
-                outdated += usize::from(work.state() == TranslationState::Outdated);
-                rows.push(row(work));
-                Ok(())
-            }
-            Format::Json => array.push(&document::json("TranslationWork", work)?),
-        })
+        listed.extend(page);
+        Ok::<_, CliError>(())
     })
     .await?;
     if format == Format::Json {
-        return array.end();
+        let listed = listed
+            .iter()
+            .map(|work| document::json("TranslationWork", work));
+        return print_array(listed.collect::<Result<Vec<_>, _>>()?);
     }
-    let missing = rows.len() - outdated;
-    if !rows.is_empty() {
-        out::print(&table(COLUMNS, rows))?;
+    let is_outdated = |work: &&TranslationWork| work.state() == TranslationState::Outdated;
+    let outdated = listed.iter().filter(is_outdated).count();
+    let missing = listed.len() - outdated;
+    if !listed.is_empty() {
+        out::print(&table(COLUMNS, listed.iter().map(row).collect()))?;
     }
     out::print_error(&format!("{missing} missing, {outdated} outdated"));
     Ok(())
@@ -71,7 +68,7 @@ async fn find_task(settings: &TranslateConfig) -> Result<Option<TaskId>, CliErro
         Some(TaskRef::Id(task)) => Some(*task),
         Some(task @ TaskRef::Name(_)) => {
             let client = Client::connect(&settings.connection, &[Scope::Read]).await?;
-            Some(tasks::find(&client, task).await?)
+            Some(guides::find(&client, task).await?)
         }
         None => None,
     })

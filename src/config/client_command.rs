@@ -134,7 +134,7 @@ pub enum ClientCommand {
     Keep(KeepArgs),
     /// Make a guide what a revision of it says, also after it was deleted
     Restore(RestoreArgs),
-    /// Name a revision, or remove such a name
+    /// Name a revision, show which one a name is of, or remove the name
     Alias(AliasArgs),
     /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
     Changes(ChangesArgs),
@@ -205,6 +205,9 @@ pub struct ImportArgs {
         conflicts_with = "as_new"
     )]
     pub if_unchanged: Option<String>,
+    /// Leave translations unlocked whose texts the documents change
+    #[arg(long)]
+    pub keep_unlocked: bool,
     /// Check everything and store nothing
     #[arg(long)]
     pub dry_run: bool,

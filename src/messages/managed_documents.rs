@@ -1,14 +1,6 @@
 //! The values of a step's question, and the documents of the tasks that they manage.
 
-use std::collections::BTreeMap;
-
 use crate::proto::v1::{FeedbackValue, Step, TaskDocument};
-
-/// The steps of a document's own task by their ids.
-pub fn steps_by_guid(document: &TaskDocument) -> BTreeMap<&str, &Step> {
-    let steps = document.steps.iter();
-    steps.map(|step| (step.guid.as_str(), step)).collect()
-}
 
 pub fn values(step: &Step) -> impl Iterator<Item = &FeedbackValue> {
     step.feedback_config.iter().flat_map(|it| &it.values)

@@ -9,7 +9,7 @@ use crate::{
     cli::{out::sanitize, wording},
     domain::{
         analysis::{account_name, full_name},
-        dependency::{Comparison, Condition, ConditionTarget, Group, Node},
+        dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
         feedback::Feedback,
         ids::TaskId,
         import::{Document, DocumentStep},
@@ -61,6 +61,7 @@ impl Graph {
             graph: Self::default(),
             conditions: Vec::new(),
             setters: BTreeMap::new(),
+            texts: BTreeMap::new(),
             managed: Vec::new(),
             subtasks: Vec::new(),
             task_nodes: BTreeMap::new(),
@@ -106,7 +107,9 @@ struct GraphBuilder<'a> {
     conditions: Vec<(usize, usize, Group)>,
     /// The observations that set a name: for the account, or within a task.
     setters: BTreeMap<(Option<usize>, String), Vec<usize>>,
-    /// Observations with the tasks that they manage, and the keys of these answers.
+    /// The texts of the answers of observations by their keys.
+    texts: BTreeMap<(usize, String), String>,
+    /// Observations with the tasks that they manage, and the texts of these answers.
     managed: Vec<(usize, usize, String)>,
     subtasks: Vec<(usize, TaskId)>,
     task_nodes: BTreeMap<TaskId, usize>,
@@ -148,8 +151,8 @@ impl<'a> GraphBuilder<'a> {
                     let node = self.add_task(document, Some(value.value.as_str()));
                     let ids = managed.ids.iter().map(|id| (*id, node));
                     self.task_nodes.extend(ids);
-                    let key = sanitize(value.key.as_str());
-                    self.managed.push((observation, node, key));
+                    let text = sanitize(value.value.as_str());
+                    self.managed.push((observation, node, text));
                 }
             }
         }
@@ -177,6 +180,10 @@ impl<'a> GraphBuilder<'a> {
             for key in [wide, (Some(task), name.to_owned())] {
                 self.setters.entry(key).or_default().push(node);
             }
+            for value in &feedback.values {
+                let key = (node, value.key.as_str().to_owned());
+                self.texts.insert(key, value.value.as_str().to_owned());
+            }
             let answers = feedback.values.iter().take(MAX_ANSWERS);
             notes.extend(answers.map(|it| format!("{}: {}", it.key.as_str(), it.value.as_str())));
             if feedback.values.len() > MAX_ANSWERS {
@@ -202,7 +209,15 @@ impl<'a> GraphBuilder<'a> {
 
     fn finish(mut self) -> Graph {
         let mut edges: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+        let mut words: BTreeMap<usize, &str> = BTreeMap::new();
         for (node, task, group) in &self.conditions {
+            words.insert(
+                *node,
+                match group.operator {
+                    LogicalOperator::And => " AND ",
+                    LogicalOperator::Or => " OR ",
+                },
+            );
             let mut are_all_drawn = true;
             group.for_each_condition(&mut |condition| {
                 let name = full_name(condition);
@@ -212,7 +227,10 @@ impl<'a> GraphBuilder<'a> {
                 let setters = setters.into_iter().flatten().filter(|it| *it != node);
                 for setter in setters.take(MAX_SETTERS) {
                     let labels = edges.entry((*setter, *node)).or_default();
-                    let label = answers(condition);
+                    let label = answers(condition, &|key| {
+                        let text = self.texts.get(&(*setter, key.to_owned()));
+                        text.map_or(key, String::as_str).to_owned()
+                    });
                     if !labels.contains(&label) {
                         labels.push(label);
                     }
@@ -227,10 +245,10 @@ impl<'a> GraphBuilder<'a> {
                     .insert(0, format!("if {}", wording::group(&group)));
             }
         }
-        for (observation, task, key) in self.managed {
+        for (observation, task, text) in self.managed {
             edges
                 .entry((observation, task))
-                .or_insert_with(|| vec![key]);
+                .or_insert_with(|| vec![text]);
         }
         for (step, task) in self.subtasks {
             let managed = self.task_nodes.get(&task).copied();
@@ -252,25 +270,29 @@ impl<'a> GraphBuilder<'a> {
         }
         for ((from, to), labels) in edges {
             let targets = self.graph.edges.entry(from).or_default();
-            targets.push((to, labels.join(" / ")));
+            let word = words.get(&to).copied().unwrap_or_default();
+            targets.push((to, labels.join(word)));
         }
         self.graph
     }
 }
 
-/// The answers that a condition names, such as `off, blinking` or `not steady`.
-fn answers(condition: &Condition) -> String {
+/// The texts of the answers that a condition names, such as `Off OR Blinking` or `not Steady AND not Off`.
+fn answers(condition: &Condition, text_of: &dyn Fn(&str) -> String) -> String {
     let targets = condition.targets.iter().map(|target| match target {
         ConditionTarget::Text(text) if text.is_empty() => "\"\"".to_owned(),
-        ConditionTarget::Text(text) => sanitize(text),
+        ConditionTarget::Text(text) => sanitize(&text_of(text)),
         ConditionTarget::Number(number) => number.to_string(),
         ConditionTarget::Bool(truth) => truth.to_string(),
     });
-    let targets = targets.collect::<Vec<_>>().join(", ");
+    let targets: Vec<String> = targets.collect();
     match condition.operator {
-        Comparison::Equal => targets,
-        Comparison::NotEqual => format!("not {targets}"),
-        Comparison::Greater => format!("> {targets}"),
-        Comparison::Less => format!("< {targets}"),
+        Comparison::Equal => targets.join(" OR "),
+        Comparison::NotEqual => {
+            let targets = targets.iter().map(|target| format!("not {target}"));
+            targets.collect::<Vec<_>>().join(" AND ")
+        }
+        Comparison::Greater => format!("> {}", targets.concat()),
+        Comparison::Less => format!("< {}", targets.concat()),
     }
 }

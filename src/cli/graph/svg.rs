@@ -273,6 +273,8 @@ impl NodeBox<'_> {
 }
 
 fn escaped(text: &str) -> String {
+    // They are no characters of XML.
+    let text = text.replace(['\u{fffe}', '\u{ffff}'], " ");
     let text = text.replace('&', "&amp;").replace('"', "&quot;");
     text.replace('<', "&lt;").replace('>', "&gt;")
 }

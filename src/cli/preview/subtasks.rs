@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cli::{tasks, wording},
+    cli::{guides, wording},
     client::Client,
     config::PreviewArgs,
     messages::managed_documents::{all_managed, managed_documents},
@@ -53,7 +53,7 @@ impl SubtaskReasons {
             };
             let Some(guid) = guid else { continue };
             if !stored.contains_key(&guid) {
-                let task = tasks::get(client, guid.clone()).await;
+                let task = guides::get_task(client, &guid).await;
                 stored.insert(guid.clone(), task.ok());
             }
             if let Some(Some(task)) = stored.get(&guid) {

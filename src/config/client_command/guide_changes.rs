@@ -36,6 +36,9 @@ pub struct EditArgs {
     /// The editor, a command that gets the name of the file [default: $VISUAL, or else $EDITOR, or else vi]
     #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     pub editor: Option<String>,
+    /// Leave translations unlocked whose texts the edit changes
+    #[arg(long)]
+    pub keep_unlocked: bool,
 }
 
 impl EditArgs {
@@ -77,9 +80,9 @@ pub struct DiffArgs {
 /// What `apply` applies, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ApplyArgs {
-    /// The directory of documents: every .json file in it and below it
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub directory: PathBuf,
+    /// Documents, and directories of them: every .json file in it and below it
+    #[arg(required = true, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
     /// Show what would be done, and store nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -95,6 +98,9 @@ pub struct ApplyArgs {
     /// With --prune: delete without asking; required where there is no terminal to ask on
     #[arg(long, requires = "prune")]
     pub force: bool,
+    /// Leave translations unlocked whose texts the documents change
+    #[arg(long)]
+    pub keep_unlocked: bool,
     /// Print changes, failures and counts only
     #[arg(short, long)]
     pub quiet: bool,

@@ -140,9 +140,12 @@ pub struct AliasArgs {
     /// The alias
     #[arg(value_name = "ALIAS", value_parser = alias)]
     pub alias: String,
-    /// The revision that it names from now on: its number or another alias [default: remove the alias]
-    #[arg(value_name = "REVISION", value_parser = revision)]
+    /// The revision that it names from now on: its number or another alias [default: show the one that it names]
+    #[arg(value_name = "REVISION", value_parser = revision, conflicts_with = "remove")]
     pub revision: Option<String>,
+    /// Remove the alias
+    #[arg(long)]
+    pub remove: bool,
 }
 
 /// Where `changes` starts.

@@ -47,10 +47,18 @@ pub(super) fn write(directory: &TempDir, name: &str, document: &Value) {
     fs::write(directory.path().join(name), text).expect("a file");
 }
 
+/// An example guide with an id of its own.
+pub(super) fn example(name: &str) -> Value {
+    let text = fs::read_to_string(example_guide(name)).expect("an example");
+    let mut document: Value = serde_json::from_str(&text).expect("JSON");
+    document["task"]["external_id"] = json!(name);
+    document
+}
+
 /// A guide of an information and an end.
 fn guide(name: &str) -> Value {
     json!({
-        "task": {"name": name, "product_id": 7},
+        "task": {"name": name, "product_id": 7, "external_id": name},
         "steps": [
             {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read", "body": "<p>a</p>"},
             {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
@@ -88,6 +96,7 @@ fn given_account(cli: &Cli) {
     let laptop = &cli.import_guides(&examples)[0];
     let twin = cli.import(&guide("Twin"));
     let mut other_twin = guide("Twin");
+    other_twin["task"]["external_id"] = json!("other twin");
     other_twin["task"]["published"] = json!(0);
     other_twin["task"]["roles"] = json!(["ACCESS_LEVEL_EXPERT"]);
     other_twin["steps"][0]["title"] = json!("Read more");
@@ -128,7 +137,14 @@ fn make_comparable(value: &mut Value, ids: &mut HashMap<String, usize>) {
     match value {
         Value::Array(elements) => elements.iter_mut().for_each(|it| make_comparable(it, ids)),
         Value::Object(members) => {
-            for name in ["etag", "created_ts", "modified_ts", "account_id"] {
+            // An id of the original is the external id in the copy.
+            for name in [
+                "etag",
+                "created_ts",
+                "modified_ts",
+                "account_id",
+                "external_id",
+            ] {
                 members.remove(name);
             }
             members.values_mut().for_each(|it| make_comparable(it, ids));
@@ -325,27 +341,74 @@ fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
 }
 
 #[apply(on_one_database)]
-fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
+fn a_file_without_an_id_is_refused_with_the_line_to_add(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    for name in ["laptop-will-not-start.json", "restart-safely.json"] {
-        fs::copy(example_guide(name), directory.path().join(name)).expect("a copy");
-    }
+    let mut document = guide("A");
+    document["task"]["external_id"] = json!("");
+    write(&directory, "pump.json", &document);
+    write(&directory, "b.json", &guide("B"));
+    apply(&cli, directory.path(), &[]).fails_with(
+        1,
+        &[
+            "pump.json: it has no task.guid",
+            "add \"external_id\": \"pump\" to its task",
+        ],
+    );
+    let list = cli.command(&["list", "--format=json"]).run().succeeded();
+    assert_eq!(list.json(), json!([]));
+}
+
+#[apply(on_one_database)]
+fn every_file_below_a_directory_is_applied_and_single_files(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "b.json", &guide("B"));
     fs::create_dir(directory.path().join("more")).expect("a directory");
     write(&directory, "more/a.json", &guide("A"));
     fs::write(directory.path().join("notes.txt"), "no document").expect("a file");
     let elsewhere = tempfile::tempdir().expect("a directory");
-    write(&elsewhere, "b.json", &guide("B"));
+    write(&elsewhere, "c.json", &guide("C"));
     symlink(elsewhere.path(), directory.path().join("linked")).expect("a link");
-    let mut of_other_product = guide("A");
-    of_other_product["task"]["product_id"] = json!(8);
-    cli.import(&of_other_product);
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    counted(&output, "3 created, 0 updated, 0 unchanged, 0 failed");
+    counted(&output, "2 created, 0 updated, 0 unchanged, 0 failed");
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    counted(&output, "0 created, 0 updated, 3 unchanged, 0 failed");
-    assert_eq!(output.stdout.lines().count(), 3);
+    counted(&output, "0 created, 0 updated, 2 unchanged, 0 failed");
+    assert_eq!(output.stdout.lines().count(), 2);
     let output = apply(&cli, directory.path(), &["--quiet"]).succeeded();
     assert_eq!(output.stdout, "");
+    let file = elsewhere.path().join("c.json");
+    let output = apply(&cli, &file, &[]).succeeded();
+    assert_eq!(
+        output.stderr,
+        "1 created, 0 updated, 0 unchanged, 0 failed\n"
+    );
+    let prune = apply(&cli, &file, &["--prune", "--force"]);
+    prune.fails_with(2, &["--prune deletes what a directory does not have"]);
+}
+
+#[apply(on_one_database)]
+fn fields_that_never_change_are_refused_with_the_stored_value(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = cli.import(&guide("A"));
+    let before = cli.exported(&guid);
+    let mut document = before.clone();
+    document["task"]["product_id"] = json!(8);
+    document["steps"][0]["type"] = json!("STEP_TYPE_SOLUTION");
+    write(&directory, "a.json", &document);
+    write(&directory, "b.json", &guide("B"));
+    let output = apply(&cli, directory.path(), &[]);
+    let import = cli
+        .command(&["import", "-"])
+        .stdin(&document.to_string())
+        .run();
+    for output in [&output, &import] {
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        output.stderr.says(&[
+            "task.product_id: it stays 7",
+            "steps[0].type: step 1 \"Read\" stays information",
+        ]);
+    }
+    counted(&output, "1 created, 0 updated, 0 unchanged, 1 failed");
+    assert_eq!(cli.exported(&guid), before);
 }
 
 #[apply(on_one_database)]
@@ -466,8 +529,11 @@ fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
 #[apply(on_one_database)]
 fn errors_of_what_is_stored_are_printed(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let broken = example_guide("broken/measure-a-power-supply.json");
-    fs::copy(broken, directory.path().join("a.json")).expect("a copy");
+    write(
+        &directory,
+        "a.json",
+        &example("broken/measure-a-power-supply.json"),
+    );
     let apply = |args: &[&str]| apply(&cli, directory.path(), args).succeeded().stdout;
     let created = apply(&[]);
     let error = "  error in step 5 \"The power supply is defective\": ";
@@ -517,7 +583,8 @@ fn a_file_that_is_no_document_stops_everything(cli: Cli) {
     apply(&cli, directory.path(), &[]).fails_with(
         1,
         &[
-            "b.json: it is not a guide: task: the field 'nmae' is unknown",
+            "b.json: it is not a guide: task",
+            "unrecognized field name 'nmae'",
             "nothing is applied: ",
         ],
     );
@@ -549,14 +616,15 @@ fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
     let out = directory.path().display().to_string();
     let export = cli.command(&["export", "--all", "--out", &out, "--format=json"]);
     let output = export.run().succeeded();
-    let file = directory.path().join(format!("another-name-{guid}.json"));
+    // The file of a guide keeps its name.
+    let file = directory.path().join(format!("a-first-name-{guid}.json"));
     assert_eq!(output.json()[0]["file"], file.display().to_string());
     assert_eq!(
         fs::read_to_string(&file).expect("a text"),
         cli.authored(&guid)
     );
     let files = fs::read_dir(directory.path()).expect("a directory");
-    assert_eq!(files.count(), 1, "the file with the first name is gone");
+    assert_eq!(files.count(), 1);
     let full = cli.command(&["export", "--all", "--full", "--out", &out]);
     full.run().succeeded();
     let text = fs::read_to_string(&file).expect("a text");
@@ -586,7 +654,7 @@ fn json_output_reports_each_document(cli: Cli) {
         let found = reports.iter().find(|report| report["outcome"] == outcome);
         found.expect(outcome).clone()
     };
-    let updated = by_outcome("updated");
+    let updated = by_outcome("IMPORT_OUTCOME_UPDATED");
     assert_eq!(updated["guid"], guid.as_str());
     assert_eq!(updated["findings"], json!([]));
     let change = &updated["changes"][0];
@@ -597,48 +665,10 @@ fn json_output_reports_each_document(cli: Cli) {
         (&change["before"], &change["after"]),
         (&json!("Read"), &json!("Read this"))
     );
-    let violation = &by_outcome("failed")["error"]["violations"][0];
+    let failed = reports.as_array().expect("an array").iter();
+    let failed = failed.filter_map(|report| report.get("error")).next();
+    let violation = &failed.expect("a failure")["violations"][0];
     assert_eq!(violation["field"], "document.steps[0].cost");
-}
-
-#[apply(on_one_database)]
-fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cli) {
-    let old = cli.import(&guide("Restored"));
-    let directory = export_all(&cli);
-    cli.command(&["delete", &old, "--force"]).run().succeeded();
-    let new = cli.import(&guide("Restored"));
-    let out = directory.path().display().to_string();
-    let export = cli.command(&["export", "--all", "--out", &out]);
-    export.run().succeeded();
-    apply(&cli, directory.path(), &[]).fails_with(
-        1,
-        &[
-            &format!("restored-{old}.json is of task {old}, which the account does not have"),
-            &format!("restored-{new}.json is of a task with the same name and product: remove "),
-        ],
-    );
-    let list = cli.command(&["list", "--format=json"]).run().succeeded();
-    assert_eq!(list.json().as_array().expect("tasks").len(), 1);
-    fs::remove_file(directory.path().join(format!("restored-{old}.json"))).expect("a file");
-    let output = apply(&cli, directory.path(), &[]).succeeded();
-    counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
-}
-
-#[apply(on_one_database)]
-fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (one, other) = (cli.import(&guide("Twin")), cli.import(&guide("Twin")));
-    let mut document = guide("Twin");
-    document["steps"][0]["title"] = json!("Look");
-    write(&directory, "twin.json", &document);
-    apply(&cli, directory.path(), &[]).fails_with(1, &[&format!(
-            "twin.json: 2 tasks have its name and product: set its task.guid to one of {one}, {other}"
-        )]);
-    assert_eq!(cli.exported(&one)["steps"][0]["title"], "Read");
-    document["task"]["guid"] = json!(other);
-    write(&directory, "twin.json", &document);
-    apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(cli.exported(&other)["steps"][0]["title"], "Look");
 }
 
 /// The numbers of steps at the ends of lines, sorted.
@@ -668,7 +698,8 @@ fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
             fs::remove_file(path).expect("a file");
         }
     }
-    fs::copy(example_guide("laptop-will-not-start.json"), laptop).expect("a copy");
+    let example = example("laptop-will-not-start.json").to_string();
+    fs::write(laptop, example).expect("a file");
     let copy = other_account(&cli);
     let planned = apply(&copy, original.path(), &["--dry-run"]).succeeded();
     let created = apply(&copy, original.path(), &[]).succeeded();
@@ -703,49 +734,8 @@ fn a_guide_with_another_external_id_is_another_one(cli: Cli) {
     apply(&cli, one.path(), &[]).succeeded();
     let output = apply(&cli, with_id("team-b/reset", "Theirs").path(), &[]).succeeded();
     assert!(counts(&output).contains("1 created"), "{}", output.stderr);
-    // Nor is one without any id.
-    let without = tempfile::tempdir().expect("a directory");
-    write(&without, "reset.json", &guide("Reset"));
-    let output = apply(&cli, without.path(), &[]).succeeded();
-    assert!(counts(&output).contains("1 created"), "{}", output.stderr);
-    let warning = output.stderr.lines().next().expect("a warning");
-    assert!(
-        warning.contains("reset.json has no task.guid and no external_id"),
-        "{warning}"
-    );
-    assert!(
-        warning.ends_with("set its external_id to team-b/reset"),
-        "{warning}"
-    );
     let output = apply(&cli, one.path(), &[]).succeeded();
     assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
-}
-
-#[apply(on_one_database)]
-fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
-    let guid = cli.import(&guide("Twin"));
-    let directory = export_all(&cli);
-    write(&directory, "my2.json", &guide("Twin"));
-    let named = |output: &CommandOutput| {
-        let warning = output
-            .stderr
-            .lines()
-            .find(|line| line.starts_with("warning: "));
-        let warning = warning.expect(&output.stderr);
-        warning.says(&[
-            "my2.json has no task.guid, but ",
-            &format!("twin-{guid}.json"),
-        ]);
-    };
-    named(&apply(&cli, directory.path(), &["--dry-run"]).succeeded());
-    // Neither has a task there yet.
-    named(&apply(&other_account(&cli), directory.path(), &[]).succeeded());
-    fs::remove_file(directory.path().join("my2.json")).expect("a file");
-    let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        output.stderr,
-        "0 created, 0 updated, 1 unchanged, 0 failed\n"
-    );
 }
 
 #[apply(on_one_database)]
@@ -778,21 +768,17 @@ fn combinations_of_arguments_that_make_no_sense_are_refused() {
 }
 
 #[apply(on_one_database)]
-fn what_is_no_directory_is_refused(cli: Cli) {
+fn what_is_not_there_is_refused(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    write(&directory, "guide.json", &guide("Guide"));
-    let file = directory.path().join("guide.json");
-    let expected = format!(
-        "expertise: {} is a file: apply takes a directory, and `expertise import` takes files\n",
-        file.display()
-    );
-    assert_eq!(apply(&cli, &file, &[]).failure(1), expected);
     let missing = directory.path().join("missing");
     let error = apply(&cli, &missing, &[]).failure(1);
-    let expected = format!("expertise: there is no directory {}: ", missing.display());
+    let expected = format!(
+        "expertise: there is no directory or file {}: ",
+        missing.display()
+    );
     assert!(error.starts_with(&expected), "{error}");
     let hostile = apply(&cli, Path::new("a\u{1b}[31m\u{202e}b"), &[]).failure(1);
-    let expected = "expertise: there is no directory a [31m b: ";
+    let expected = "expertise: there is no directory or file a [31m b: ";
     assert!(hostile.starts_with(expected), "{hostile}");
 }
 
@@ -865,7 +851,7 @@ fn steps_without_ids_are_found_by_type_and_title(cli: Cli) {
         let steps = steps.map(|(kind, title)| {
             json!({"product_id": 7, "type": format!("STEP_TYPE_{kind}"), "title": title})
         });
-        json!({"task": {"name": "A", "product_id": 7}, "steps": steps})
+        json!({"task": {"name": "A", "product_id": 7, "external_id": "a"}, "steps": steps})
     };
     let [read, mend, look] = [
         ("INFORMATION", "Read"),

@@ -376,11 +376,11 @@ fn failures_end_with_exit_code_2(cli: Cli) {
         &[
             "TASK_NOT_FOUND",
             "`expertise import --as-new`",
-            "`expertise apply DIR --dry-run` compares it",
+            "`expertise apply FILE`",
         ],
     );
     let line = cli.command(&["diff", "none.json"]).run().failure(2);
-    let part = "cannot read none.json: there is no such file: this command takes documents";
+    let part = "none.json: it cannot be read: there is no such file: this command takes documents";
     assert!(line.contains(part), "{line}");
     let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());
     cli.command(&["diff", "-", "--server", &server])
@@ -394,7 +394,7 @@ fn json_output_has_the_values(cli: Cli) {
     document["steps"][0]["title"] = json!("Another");
     let report = diff(&cli, &document, &["--format=json"]).json();
     assert_eq!(report["guid"], document["task"]["guid"]);
-    assert_eq!(report["created"], false);
+    assert_eq!(report["outcome"], "IMPORT_OUTCOME_UPDATED");
     let change = &report["changes"][0];
     assert_eq!(change["kind"], "changed");
     assert_eq!(change["place"], 1);

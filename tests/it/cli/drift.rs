@@ -6,11 +6,11 @@ use expertise::proto::v1::Task;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::apply::{apply, write};
+use super::apply::{apply, example, write};
 use crate::kit::{
     apply,
     client::Client,
-    command::{Cli, CommandOutput, Says, example_guide, text},
+    command::{Cli, CommandOutput, Says, text},
     on_both_databases, on_one_database, sample,
 };
 
@@ -32,7 +32,7 @@ fn guid_of(cli: &Cli, name: &str) -> String {
 
 fn guide(name: &str) -> Value {
     json!({
-        "task": {"name": name, "product_id": 7},
+        "task": {"name": name, "product_id": 7, "external_id": name},
         "steps": [
             {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read", "body": "<p>a</p>"},
             {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Look", "tags": ["a"]},
@@ -62,7 +62,7 @@ fn stopped(output: CommandOutput, parts: &[&str]) -> CommandOutput {
 }
 
 #[apply(on_both_databases)]
-async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(client: Client) {
+async fn a_guide_that_has_changed_is_blocked_alone_and_who_has_changed_it_is_named(client: Client) {
     let cli = Cli {
         server: format!("http://{}", client.address()),
         account: client.account().to_owned(),
@@ -94,7 +94,7 @@ async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(clie
         let args = [&["apply", path.as_str()], args].concat();
         cli.command(&args).run_in_background()
     };
-    for args in [&[][..], &["--dry-run"]] {
+    for args in [&["--dry-run"][..], &[]] {
         let output = stopped(
             run(args).await,
             &[
@@ -104,24 +104,33 @@ async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(clie
                 "  ~ step 1 Read  ",
                 "    title: \"Read\" -> \"Read all\"",
                 "    published: 1 -> 0",
-                "nothing is applied, as a guide has changed since the last run",
                 "--merge",
                 "--overwrite",
             ],
         );
-        assert_eq!(output.stdout, "");
+        let lines = output.stderr.lines().rev();
+        let last: Vec<&str> = lines.take(2).collect();
+        assert!(last[0].ends_with("1 failed"), "{}", output.stderr);
+        assert!(
+            last[1].starts_with("failed ") && last[1].contains(FIRST),
+            "{last:?}"
+        );
+        // The other guide is not held up.
+        output
+            .stdout
+            .says(&["    title: \"Read\" -> \"Read twice\""]);
         output.stderr.says_none_of(&[" ben ("]);
     }
     let reports = run(&["--format=json"]).await.json();
     let reports = reports.as_array().expect("an array").clone();
-    assert_eq!(reports.len(), 1);
+    assert_eq!(reports.len(), 2);
     assert_eq!(reports[0]["outcome"], "drifted");
     assert_eq!(reports[0]["guid"], guid.as_str());
     assert_eq!(reports[0]["changes"][1]["after"], "Read all");
     let authors = reports[0]["changed_by"].as_array().expect("authors");
     let authors: Vec<String> = authors.iter().map(|it| text(&it["subject"])).collect();
     assert_eq!(authors, ["", "ana"]);
-    assert_eq!(titles(&cli, "Second")[0], "Read", "nothing is applied");
+    assert_eq!(titles(&cli, "Second")[0], "Read twice");
     // Also if the guide then is as it was.
     let mut step = client.exported(&guid).await.steps.remove(0);
     step.title = "Read".to_owned();
@@ -132,7 +141,6 @@ async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(clie
     };
     client.updated_task(task, &["published"]).await;
     run(&[]).await.succeeded();
-    assert_eq!(titles(&cli, "Second")[0], "Read twice");
 }
 
 #[apply(on_one_database)]
@@ -165,7 +173,7 @@ fn changes_are_overwritten_if_that_is_asked(cli: Cli) {
 }
 
 #[apply(on_both_databases)]
-fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
+fn merged_changes_are_written_into_the_file(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
         guide["steps"][0]["title"] = json!("Read all");
@@ -188,8 +196,8 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
         "would update ",
         "  + step 2 Wait",
         "    tags: [\"a\"] -> [\"a\",\"b\"]",
-        "  merged, and missing in the file:\n",
-        "      title: \"Read\" -> \"Read all\"",
+        "  merged into the file:\n",
+        "    title: \"Read\" -> \"Read all\"",
     ]);
     assert_eq!((cli.export(&guid), history().json()), before);
     apply(&cli, directory.path(), &["--merge"]).succeeded();
@@ -200,15 +208,16 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
     let translation = &merged["steps"][2]["translations"]["de"];
     assert_eq!(translation["title"], "Schau");
     assert_eq!(translation["body"], "<p>b</p>");
-    // The file lacks what was merged, and would take it back.
-    let output = stopped(apply(&cli, directory.path(), &[]), &["\"Read all\""]);
-    assert!(!output.stderr.contains("tags"), "{}", output.stderr);
-    apply(&cli, directory.path(), &["--merge"]).succeeded();
-    assert_eq!(cli.exported(&guid), merged);
-    let file = directory.path().join(FIRST).display().to_string();
-    cli.command(&["export", &guid, "--out", &file])
-        .run()
-        .succeeded();
+    // What the file has otherwise stays: its keys, and what it leaves out.
+    let file = directory.path().join(FIRST);
+    let text = fs::read_to_string(&file).expect("a file");
+    let mut expected = document.clone();
+    expected["steps"][0]["title"] = json!("Read all");
+    expected["task"]["translations"] = json!({"de": {"name": "Erster"}});
+    expected["steps"][2]["translations"]["de"]["title"] = json!("Schau");
+    let written: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(written, expected);
+    assert!(text.contains("\"product_id\": 7,"), "{text}");
     let output = apply(&cli, directory.path(), &[]).succeeded();
     assert!(
         output.stderr.ends_with("2 unchanged, 0 failed\n"),
@@ -224,7 +233,7 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
 }
 
 #[apply(on_both_databases)]
-fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
+fn what_both_have_changed_is_a_conflict_and_changes_nothing(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
         guide["steps"][0]["title"] = json!("Read theirs");
@@ -252,11 +261,10 @@ fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
             "      title: \"Read\" -> \"Read theirs\"",
             "    - step 2 Look",
             "      body: nothing -> \"<p>theirs</p>\"",
-            "nothing is applied",
         ],
     );
     assert_eq!(cli.export(&guid), before);
-    assert_eq!(titles(&cli, "Second")[0], "Read");
+    assert_eq!(titles(&cli, "Second")[0], "Read twice");
     let report = apply(&cli, directory.path(), &["--merge", "--format=json"]).json();
     let conflict = &report[0]["conflicts"][0];
     assert_eq!(
@@ -315,8 +323,7 @@ fn a_guide_that_was_never_applied_is_overwritten(cli: Cli) {
 #[apply(on_one_database)]
 fn steps_and_managed_tasks_are_merged(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let example = fs::read_to_string(example_guide("laptop-will-not-start.json"));
-    let mut document: Value = serde_json::from_str(&example.expect("a file")).expect("JSON");
+    let mut document = example("laptop-will-not-start.json");
     write(&directory, "laptop.json", &document);
     apply(&cli, directory.path(), &[]).succeeded();
     let guid = guid_of(&cli, &text(&document["task"]["name"]));
@@ -445,7 +452,7 @@ fn a_managed_task_that_leads_to_a_new_guide_is_not_merged(cli: Cli) {
     write(&directory, "third.json", &new);
     let before = cli.exported(&guid);
     let refused = "refers to a guide that the account does not have yet: apply that guide first";
-    apply(&cli, directory.path(), &["--merge"]).fails_with(1, &[refused]);
+    stopped(apply(&cli, directory.path(), &["--merge"]), &[refused]);
     assert_eq!(cli.exported(&guid), before);
 }
 
@@ -463,16 +470,15 @@ fn a_guide_that_cannot_be_kept_is_applied_with_a_warning(cli: Cli) {
     document["steps"][0]["title"] = json!("Read all");
     write(&directory, FIRST, &document);
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    output.stderr.says(&[
+    output.stdout.says(&[
         "warning: ",
         "could not be kept as it was applied",
         "TOO_MANY_ELEMENTS",
     ]);
     assert_eq!(titles(&cli, &guid)[0], "Read all");
     let report = apply(&cli, directory.path(), &["--format=json"]).json();
-    assert_eq!(report[0]["outcome"], "unchanged");
-    let violation = &report[0]["not_kept"]["violations"][0];
-    assert_eq!(violation["reason"], "TOO_MANY_ELEMENTS");
+    assert_eq!(report[0]["outcome"], "IMPORT_OUTCOME_UNCHANGED");
+    assert!(report[0]["notes"][0].is_string(), "{report}");
 }
 
 #[apply(on_one_database)]
@@ -482,8 +488,11 @@ async fn who_has_changed_a_managed_task_is_named(client: Client) {
         account: client.account().to_owned(),
     };
     let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("laptop.json");
-    fs::copy(example_guide("laptop-will-not-start.json"), file).expect("a copy");
+    write(
+        &directory,
+        "laptop.json",
+        &example("laptop-will-not-start.json"),
+    );
     apply(&cli, directory.path(), &[]).succeeded();
     let guid = guid_of(&cli, "Laptop will not start");
     let guide = client.exported(&guid).await;
@@ -495,4 +504,77 @@ async fn who_has_changed_a_managed_task_is_named(client: Client) {
     ana.updated_step(step, &["title"]).await;
     let output = apply(&cli, directory.path(), &[]);
     stopped(output, &[", by ana (20", "-> \"Changed\""]);
+}
+
+#[apply(on_one_database)]
+fn an_older_copy_of_a_file_is_blocked(cli: Cli) {
+    let (directory, guid) = given_applied(&cli);
+    let older = guide("First");
+    let mut newer = older.clone();
+    newer["steps"][0]["title"] = json!("Read all");
+    write(&directory, FIRST, &newer);
+    apply(&cli, directory.path(), &[]).succeeded();
+    write(&directory, FIRST, &older);
+    for args in [&[][..], &["--merge"], &["--dry-run"]] {
+        let output = apply(&cli, directory.path(), args);
+        let stale = "was applied since this copy of the file, by somebody without a name (20";
+        stopped(output, &[FIRST, &guid, stale, "--overwrite"]);
+    }
+    assert_eq!(titles(&cli, &guid)[0], "Read all");
+    apply(&cli, directory.path(), &["--overwrite"]).succeeded();
+    assert_eq!(titles(&cli, &guid)[0], "Read");
+    // A file that says something new is no older copy.
+    let mut other = older;
+    other["steps"][0]["title"] = json!("Read it all");
+    write(&directory, FIRST, &other);
+    apply(&cli, directory.path(), &[]).succeeded();
+}
+
+#[apply(on_one_database)]
+async fn what_the_automatic_translation_writes_is_no_drift_and_stays(client: Client) {
+    let cli = Cli {
+        server: format!("http://{}", client.address()),
+        account: client.account().to_owned(),
+    };
+    let (directory, guid) = given_applied(&cli);
+    let mut step = client.exported(&guid).await.steps.remove(0);
+    let german = expertise::proto::v1::StepTranslation {
+        title: Some("Lies".to_owned()),
+        locked: Some(false),
+        ..Default::default()
+    };
+    step.translations.insert("de".to_owned(), german);
+    client.updated_step(step, &["translations.de"]).await;
+    let path = directory.path().display().to_string();
+    let run = |args: &[&str]| {
+        let args = [&["apply", path.as_str()], args].concat();
+        cli.command(&args).run_in_background()
+    };
+    let output = run(&[]).await.succeeded();
+    output.stderr.says(&["2 unchanged, 0 failed"]);
+    let mut document = guide("First");
+    document["steps"][0]["tags"] = json!(["new"]);
+    write(&directory, FIRST, &document);
+    run(&[]).await.succeeded();
+    let translation = || {
+        let step = cli.exported(&guid)["steps"][0].clone();
+        step["translations"]["de"].clone()
+    };
+    assert_eq!(translation(), json!({"title": "Lies", "locked": false}));
+    // A person's change locks it.
+    for (flag, title, locked) in [
+        (Some("--keep-unlocked"), "Lies es", false),
+        (None, "Bitte lesen", true),
+    ] {
+        let german = json!({"de": {"title": title, "locked": false}});
+        document["steps"][0]["translations"] = german;
+        write(&directory, FIRST, &document);
+        let flags: Vec<&str> = flag.into_iter().collect();
+        let output = run(&flags).await.succeeded();
+        let says = output
+            .stdout
+            .contains("locks the translation de of step 1 \"Read\"");
+        assert_eq!(says, locked, "{}", output.stdout);
+        assert_eq!(translation(), json!({"title": title, "locked": locked}));
+    }
 }

@@ -330,3 +330,55 @@ fn a_guide_that_leads_to_itself_is_copied(cli: Cli) {
     assert_ne!(copy["task"]["guid"], guid.as_str());
     assert_eq!(copy["steps"][0]["subtask_id"], copy["task"]["guid"]);
 }
+
+#[apply(on_one_database)]
+fn an_existing_file_of_the_guide_keeps_its_form(cli: Cli) {
+    let text = r#"{
+    "steps": [
+        {"title": "Ask", "type": "STEP_TYPE_INFORMATION", "product_id": 7, "external_id": "ask"},
+        {
+            "type": "STEP_TYPE_END",   "title": "Done",
+            "product_id": 7, "external_id": "done"
+        }
+    ],
+    "task": {"externalId": "kettle", "name": "Kettle", "product_id": 7}
+}
+"#;
+    let import = cli
+        .command(&["import", "-", "--format=json"])
+        .stdin(text)
+        .run();
+    let guid = import.succeeded().json()[0]["guid"]
+        .as_str()
+        .expect("a guid")
+        .to_owned();
+    let export = ["export", &guid, "--out=kettle.json"];
+    let export = || {
+        cli.command(&export)
+            .file("kettle.json", text)
+            .run()
+            .succeeded()
+    };
+    assert_eq!(export().file("kettle.json"), text);
+    let mut document = cli.exported(&guid);
+    document["steps"][1]["title"] = json!("It boils");
+    document["steps"][0]["cost"] = json!(0);
+    document["steps"][0]["tags"] = json!(["start"]);
+    document["steps"].as_array_mut().expect("steps").insert(
+        1,
+        json!({"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "New"}),
+    );
+    cli.import(&document);
+    let written = export().file("kettle.json");
+    written.says(&[
+        "\"external_id\": \"ask\", \"tags\": [\"start\"]}",
+        "\"type\": \"STEP_TYPE_END\",   \"title\": \"It boils\",",
+        "{\"externalId\": \"kettle\", \"name\": \"Kettle\", \"product_id\": 7}",
+        "\"title\": \"New\"",
+    ]);
+    written.says_none_of(&["\"published\": 1,\n            \"title\": \"It boils\""]);
+    let diff = cli
+        .command(&["diff", "kettle.json"])
+        .file("kettle.json", &written);
+    assert_eq!(diff.run().succeeded().stdout, "");
+}

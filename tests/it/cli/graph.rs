@@ -12,8 +12,7 @@ use crate::kit::{
 };
 
 /// Characters that mean something in one of the forms, in other scripts, or nowhere.
-const HOSTILE: &str =
-    "\"<b>&amp;#35; ]] }} |x| %%{init}%% `a` \\n $1 -->\n\u{202e}\u{1b}[0m שלום 🔧 漢字 end";
+const HOSTILE: &str = "\"<b>&amp;#35; ]] }} |x| %%{init}%% `a` \\n $1 -->\n\u{202e}\u{1b}\u{fffe}[0m שלום 🔧 漢字 end";
 
 /// A guide whose texts are all hostile.
 fn hostile() -> Value {
@@ -104,8 +103,8 @@ fn a_picture_has_what_each_answer_shows_and_what_nobody_sees() {
         "information, unreachable",
         "2. Leave it",
         "if components.7.lamp is \"yes\" and components.7.lamp is",
-        "not no",
-        "yes / no",
+        "not No",
+        "Yes AND No",
         "1. Ends here",
         "yes: Yes",
     ] {
@@ -118,9 +117,9 @@ fn a_picture_has_what_each_answer_shows_and_what_nobody_sees() {
 #[test]
 fn arrows_have_the_answers_and_what_is_not_published_is_dashed() {
     let rows = [
-        ("= off, blinking", "off, blinking", 1),
+        ("= off, blinking", "off OR blinking", 1),
         ("!= steady", "not steady", 0),
-        ("!= steady, off", "not steady, off", 2),
+        ("!= steady, off", "not steady AND not off", 2),
         ("> 12", "> 12", 1),
         ("< 3", "< 3", 1),
     ];
@@ -187,7 +186,7 @@ fn a_subtask_step_leads_to_its_task_if_the_guide_manages_it() {
     dot.says(&[
         "\\n2. Old\"]",
         &format!("{}\"]", ids[1]),
-        "  n1 -> n4 [label=\"a\", style=dashed]\n",
+        "  n1 -> n4 [label=\"Old\", style=dashed]\n",
         "  n2 -> n4 [label=\"\", style=dashed]\n",
     ]);
     assert_eq!(dot.matches("style=dashed").count(), 2, "{dot}");
@@ -240,7 +239,7 @@ fn texts_are_escaped_in_every_form() {
     let name: String = HOSTILE
         .chars()
         .map(|c| match c {
-            '\n' | '\u{202e}' | '\u{1b}' => ' ',
+            '\n' | '\u{202e}' | '\u{1b}' | '\u{fffe}' => ' ',
             c => c,
         })
         .collect();

@@ -78,6 +78,7 @@ fn a_restored_guide_is_as_its_revision_and_the_restore_can_be_undone(cli: Cli) {
         output.stdout,
         format!("restored {guid} to revision 1: Guide, 2 steps; `restore {guid}@2` undoes it\n")
     );
+    output.stderr.says(&["    title: \"Changed\" -> \"First\""]);
     assert_eq!(titles(&document(&cli, &guid)), ["First", "Second"]);
     run(&cli, &["alias", &guid, "live", "2"]).succeeded();
     run(&cli, &["restore", "Guide@live", "--force"]).succeeded();
@@ -187,10 +188,20 @@ fn an_alias_is_set_moved_and_removed(cli: Cli) {
     let output = run(&cli, &["alias", &guid, "live"]).succeeded();
     assert_eq!(
         output.stdout,
+        format!("live is revision 2 of {guid}: Guide, 2 steps\n")
+    );
+    let output = run(&cli, &["alias", &guid, "live", "--remove"]).succeeded();
+    assert_eq!(
+        output.stdout,
         format!("live no longer names revision 2 of {guid}: Guide, 2 steps\n")
     );
-    let output = run(&cli, &["alias", &guid, "live"]).succeeded();
+    let output = run(&cli, &["alias", &guid, "live", "--remove"]).succeeded();
     assert_eq!(output.stdout, format!("live names no revision of {guid}\n"));
+    run(&cli, &["alias", &guid, "live"]).fails_with(1, &["live names no revision"]);
+    assert_eq!(
+        run(&cli, &["alias", &guid, "live", "1", "--remove"]).code,
+        Some(2)
+    );
     let line = run(&cli, &["export", &format!("{guid}@live")]).failure(1);
     assert!(line.contains("REVISION_NOT_FOUND"), "{line}");
     let line = run(&cli, &["alias", &guid, "Live", "2"]).failure(2);
@@ -437,7 +448,7 @@ fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli)
     ]);
     let args = ["restore", &revision, "--dry-run", "--skip-missing-subtasks"];
     let planned = run(&cli, &[&args[..], &["--format=json"]].concat()).json();
-    assert_eq!(planned["outcome"], "created");
+    assert_eq!(planned["outcome"], "IMPORT_OUTCOME_CREATED");
     assert_eq!(planned["skipped_steps"], json!([step]));
     run(&cli, &["export", &guid]).failure(1);
     let args = ["restore", &revision, "--force", "--skip-missing-subtasks"];
@@ -514,7 +525,12 @@ fn output_for_scripts_is_json(cli: Cli) {
     assert_eq!(kept["revision"]["note"], "first");
     let set = json(&["alias", &guid, "best", "live"]);
     assert_eq!(set["revision"]["aliases"], json!(["best", "live"]));
-    assert_eq!(json(&["alias", &guid, "best"]), json!({}));
+    let shown = json(&["alias", &guid, "best"]);
+    assert_eq!(shown["revision"]["revision"], "1");
+    assert_eq!(
+        json(&["alias", &guid, "best", "--remove"])["revision"],
+        Value::Null
+    );
     let history = json(&["history", &guid]);
     assert_eq!(history[0]["cause"], "REVISION_CAUSE_REQUESTED");
     assert_eq!(history[1], Value::Null);
@@ -529,13 +545,11 @@ fn output_for_scripts_is_json(cli: Cli) {
     assert_eq!(planned["dry_run"], true);
     assert_eq!(planned["changes"][0]["path"], "title");
     let restored = json(&["restore", &first, "--force"]);
-    assert_eq!(restored["outcome"], "updated");
-    assert_eq!(restored["guid"], guide);
-    assert_eq!(restored["revision"], 1);
-    assert_eq!(restored["previous_revision"], 2);
-    assert_eq!(restored["skipped_steps"], json!([]));
+    assert_eq!(restored["outcome"], "IMPORT_OUTCOME_UPDATED");
+    assert_eq!(restored["task"]["guid"], guide);
+    assert_eq!(restored["previous_revision"], "2");
     let deleted = json(&["delete", guide, "--force"]);
-    assert_eq!(deleted[0]["previous_revision"], 3);
+    assert_eq!(deleted[0]["previous_revision"], "3");
     let listed = json(&["history", "--deleted"]);
     assert_eq!(listed[0]["latest"]["task"], guide);
     assert_eq!(listed[1], Value::Null);

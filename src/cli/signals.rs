@@ -1,11 +1,11 @@
-//! Ctrl-C and SIGTERM during a run.
+//! Ctrl-C and SIGTERM during a run over several files.
 
 use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::{CliError, out::print_error};
+use super::{CliError, out::print_error};
 
-/// The signals that end a run: the first after the current file, another at once.
+/// The signals that end a run: the first after the current file, another immediately.
 pub(super) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
@@ -14,14 +14,14 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     pub fn listen() -> Result<Self, CliError> {
+        let listen = |kind| signal(kind).map_err(CliError::cannot_listen);
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(CliError::Signals)?,
-            terminate: signal(SignalKind::terminate()).map_err(CliError::Signals)?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
             interrupted: false,
         })
     }
 
-    /// Whether a signal has come.
     pub fn was_interrupted(&mut self) -> bool {
         self.interrupted |= self.next().now_or_never().is_some();
         self.interrupted
@@ -32,7 +32,7 @@ impl Interrupts {
         tokio::pin!(work);
         loop {
             tokio::select! {
-                // Signals are polled first, so that work that ends at once hides none.
+                // Signals are polled first, so that work that ends immediately hides none.
                 biased;
                 () = self.next() => {
                     if std::mem::replace(&mut self.interrupted, true) {
@@ -48,14 +48,9 @@ impl Interrupts {
     }
 
     async fn next(&mut self) {
-        let Self {
-            interrupt,
-            terminate,
-            interrupted: _,
-        } = self;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
     }
 }

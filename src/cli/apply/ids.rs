@@ -1,0 +1,248 @@
+//! The ids of files and those of the account. Ids belong to an account: one that the account does
+//! not have is the external id of what is made of the file there.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    mem,
+};
+
+use crate::{
+    cli::pairing::KnownSteps,
+    messages::managed_documents::{
+        all_steps, for_each_step_mut, managed_document, managed_documents_mut, values, values_mut,
+    },
+    proto::v1::{Step, StepType, Task, TaskDocument},
+};
+
+/// The tasks that files refer to.
+#[derive(Default)]
+pub(in crate::cli) struct TaskIds {
+    /// The account's ids by those of the files.
+    known: HashMap<String, String>,
+    /// The files' ids of tasks that the account does not have yet.
+    pending: BTreeSet<String>,
+}
+
+/// Whether a file is that of a task.
+pub(in crate::cli) fn is_of(document: &TaskDocument, task: &Task) -> bool {
+    let Some(said) = &document.task else {
+        return false;
+    };
+    let external_id = match said.external_id() {
+        "" => said.guid.as_str(),
+        id => id,
+    };
+    said.guid.eq_ignore_ascii_case(&task.guid) && !said.guid.is_empty()
+        || !external_id.is_empty() && external_id == task.external_id()
+}
+
+/// Makes the guids in the document of a new guide external ids.
+pub(super) fn make_external(document: &mut TaskDocument) {
+    if let Some(task) = &mut document.task {
+        keep_as_external_id(&task.guid, &mut task.external_id);
+    }
+    for_each_step_mut(&mut document.steps, &mut |step| {
+        keep_as_external_id(&step.guid, &mut step.external_id);
+    });
+}
+
+fn keep_as_external_id(guid: &str, external_id: &mut Option<String>) {
+    if !guid.is_empty() && external_id.as_ref().is_none_or(String::is_empty) {
+        *external_id = Some(guid.to_owned());
+    }
+}
+
+impl TaskIds {
+    /// Gives the parts of a document the ids that the account has for them, and notes those of its
+    /// tasks. Steps that the stored guide does not have are new. `base` is the guide as the
+    /// document was last applied: steps without any id are found there.
+    pub fn adopt(
+        &mut self,
+        document: &mut TaskDocument,
+        stored: &TaskDocument,
+        base: Option<&TaskDocument>,
+    ) {
+        let (Some(task), Some(known)) = (&mut document.task, &stored.task) else {
+            return;
+        };
+        self.add(&task.guid, &known.guid);
+        if task.guid != known.guid && known.parent_guid.is_empty() {
+            keep_as_external_id(&task.guid, &mut task.external_id);
+        }
+        task.guid.clone_from(&known.guid);
+        let steps = KnownSteps::new(stored);
+        let (mut taken, mut others) = (BTreeSet::new(), Vec::new());
+        for step in &mut document.steps {
+            match steps.get(step) {
+                Some(known) => {
+                    taken.insert(known.guid.as_str());
+                    self.adopt_step(step, known, base);
+                }
+                None => others.push(step),
+            }
+        }
+        // The answers are known now, and so are the ids of their tasks.
+        let (unnamed, others): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|step| step.guid.is_empty() && step.external_id().is_empty());
+        for step in others {
+            keep_as_external_id(&step.guid, &mut step.external_id);
+            let target = self.target(step);
+            let mut wiring = stored.steps.iter();
+            let wiring = wiring.find(|it| !it.link.is_empty() && it.link == target);
+            step.guid = wiring.map_or_else(String::new, |it| it.guid.clone());
+            taken.extend(wiring.map(|it| it.guid.as_str()));
+        }
+        // A step without any id is the next one of its type and title that has no id of its own.
+        for step in unnamed {
+            let target = self.target(step);
+            let is_same = |known: &&Step| {
+                known.r#type == step.r#type
+                    && known.external_id.is_none()
+                    && !taken.contains(known.guid.as_str())
+                    && match step.r#type() {
+                        StepType::Subtask => known.subtask_id == target,
+                        _ => known.title == step.title,
+                    }
+            };
+            let former = base.and_then(|base| base.steps.iter().find(is_same));
+            let found = match former {
+                Some(former) => stored.steps.iter().find(|it| it.guid == former.guid),
+                None => stored.steps.iter().find(is_same),
+            };
+            taken.extend(former.or(found).map(|it| it.guid.as_str()));
+            if let Some(known) = found {
+                self.adopt_step(step, known, base);
+            }
+        }
+    }
+
+    /// The account's id of the task that a step refers to.
+    fn target(&self, step: &Step) -> String {
+        let id = step.subtask_id.to_ascii_lowercase();
+        self.known.get(&id).cloned().unwrap_or(id)
+    }
+
+    fn adopt_step(&mut self, step: &mut Step, stored: &Step, base: Option<&TaskDocument>) {
+        if step.guid != stored.guid {
+            keep_as_external_id(&step.guid, &mut step.external_id);
+        }
+        step.guid.clone_from(&stored.guid);
+        let base = base.and_then(|base| base.steps.iter().find(|it| it.guid == stored.guid));
+        for value in values_mut(step) {
+            if let Some(known) = values(stored).find(|known| known.key == value.key) {
+                self.add(&value.link, &known.link);
+                value.link.clone_from(&known.link);
+            }
+            if let Some(managed) = &mut value.task_json
+                && let Some(stored) = managed_document(stored, &value.key)
+            {
+                let base = base.and_then(|base| managed_document(base, &value.key));
+                self.adopt(managed, stored, base);
+            }
+        }
+    }
+
+    fn add(&mut self, id: &str, stored: &str) {
+        if !id.is_empty() && !stored.is_empty() {
+            self.known
+                .insert(id.to_ascii_lowercase(), stored.to_owned());
+        }
+    }
+
+    /// Notes that the tasks of a document are yet to be created.
+    pub fn add_pending(&mut self, document: &TaskDocument) {
+        self.pending.extend(ids_of(document));
+    }
+
+    /// Notes that the tasks of a document are in the account.
+    pub fn remove_pending(&mut self, document: &TaskDocument) {
+        for id in ids_of(document) {
+            self.pending.remove(&id);
+        }
+    }
+
+    /// Makes the steps of a document refer to the account's tasks, where it has them.
+    pub fn resolve(&self, document: &mut TaskDocument) {
+        for_each_step_mut(&mut document.steps, &mut |step| {
+            if let Some(id) = self.known.get(&step.subtask_id.to_ascii_lowercase()) {
+                step.subtask_id.clone_from(id);
+            }
+        });
+    }
+
+    /// Takes the steps out of a document that refer to tasks which are yet to be created. Returns
+    /// those of the document itself with their places, and how many there are of the tasks that it
+    /// manages.
+    pub fn take_pending(&self, document: &mut TaskDocument) -> (Vec<(usize, Step)>, usize) {
+        self.take(document, &ids_of(document))
+    }
+
+    /// Whether steps of a document refer to tasks of others that are yet to be created.
+    pub fn refers_to_pending(&self, document: &TaskDocument) -> bool {
+        let own = ids_of(document);
+        let mut steps = all_steps(&document.steps).into_iter();
+        steps.any(|step| self.is_pending(step, &own))
+    }
+
+    fn is_pending(&self, step: &Step, own: &BTreeSet<String>) -> bool {
+        let id = step.subtask_id.to_ascii_lowercase();
+        !own.contains(&id) && self.pending.contains(&id)
+    }
+
+    /// `own` are the ids of the whole guide at every depth.
+    fn take(
+        &self,
+        document: &mut TaskDocument,
+        own: &BTreeSet<String>,
+    ) -> (Vec<(usize, Step)>, usize) {
+        let steps = mem::take(&mut document.steps).into_iter().enumerate();
+        let (pending, kept): (Vec<_>, Vec<_>) =
+            steps.partition(|(_, step)| self.is_pending(step, own));
+        document.steps = kept.into_iter().map(|(_, step)| step).collect();
+        let mut of_managed = 0;
+        for managed in document.steps.iter_mut().flat_map(managed_documents_mut) {
+            let (pending, below) = self.take(managed, own);
+            of_managed += pending.len() + below;
+        }
+        (pending, of_managed)
+    }
+}
+
+/// Puts steps that were taken out back into the guide after a dry run.
+pub(super) fn put_back(
+    pending: Vec<(usize, Step)>,
+    stored: &TaskDocument,
+    after: &mut TaskDocument,
+) {
+    for (index, step) in pending {
+        let mut known = stored.steps.iter();
+        let step = match known.find(|it| it.guid == step.guid) {
+            Some(known) => Step {
+                subtask_id: step.subtask_id,
+                subtask_pid: step.subtask_pid,
+                ..known.clone()
+            },
+            None => step,
+        };
+        after.steps.insert(index.min(after.steps.len()), step);
+    }
+}
+
+/// The ids of a document's task and of those that it manages.
+fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    let mut add = |id: &str| ids.insert(id.to_ascii_lowercase());
+    if let Some(task) = &document.task {
+        add(&task.guid);
+    }
+    for value in all_steps(&document.steps).into_iter().flat_map(values) {
+        add(&value.link);
+        let managed = value.task_json.as_ref().and_then(|it| it.task.as_ref());
+        if let Some(task) = managed {
+            add(&task.guid);
+        }
+    }
+    ids.remove("");
+    ids
+}

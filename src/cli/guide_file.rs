@@ -1,0 +1,381 @@
+//! The file of a guide: where its fields stand, and its text with other values.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use jsonc_parser::{
+    ParseOptions, ast,
+    common::Ranged,
+    cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode},
+};
+
+use super::{
+    CliError,
+    document::{self, BYTE_ORDER_MARK, DocumentError},
+    pairing::pairs,
+    place::{DOCUMENT, GuidePlace},
+};
+use crate::{
+    client::CallError,
+    config::DEFAULT_MAX_MESSAGE_BYTES,
+    files,
+    messages::{
+        authored::authored,
+        compare::{FieldPath, ManagedDifference, compare_whole},
+        fields::{DEPENDENCIES, SHORTHAND, TRANSLATIONS},
+        managed_documents::managed_document,
+    },
+    proto::v1::{Step, TaskDocument},
+};
+
+/// The largest document that is read: what a server takes by default.
+const MAX_DOCUMENT_BYTES: u64 = DEFAULT_MAX_MESSAGE_BYTES as u64;
+
+/// A document as a file has it.
+#[derive(Clone, Debug)]
+pub(super) struct GuideFile {
+    pub path: PathBuf,
+    pub text: String,
+    pub document: TaskDocument,
+}
+
+impl GuideFile {
+    /// Reads a file, or standard input as `-`.
+    pub fn read(path: &Path) -> Result<Self, CliError> {
+        Self::read_up_to(path, MAX_DOCUMENT_BYTES)
+            .map_err(|reason| CliError::Failed(format!("{}: {reason}", path.display())))
+    }
+
+    /// The same; the error does not name the file.
+    pub fn read_up_to(path: &Path, max_bytes: u64) -> Result<Self, String> {
+        let text = read(path, max_bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::IsADirectory => {
+                "it is a directory: this command takes files, such as DIR/*.json".to_owned()
+            }
+            io::ErrorKind::NotFound => "it cannot be read: there is no such file: this command \
+                                        takes documents, as `expertise export` writes them"
+                .to_owned(),
+            _ => format!("it cannot be read: {error}"),
+        })?;
+        if text.len() as u64 > max_bytes {
+            return Err(format!(
+                "it is larger than {max_bytes} bytes: divide the guide, or raise --max-file-bytes \
+                 and the server's EXPERTISE_MAX_MESSAGE_BYTES"
+            ));
+        }
+        let text = String::from_utf8(text).map_err(|_| "it is not a guide: it is not UTF-8")?;
+        Self::new(path, text).map_err(|error| error.to_string())
+    }
+
+    pub fn new(path: &Path, text: String) -> Result<Self, DocumentError> {
+        Ok(Self {
+            path: path.to_owned(),
+            document: document::parse(&text)?,
+            text,
+        })
+    }
+
+    pub fn lines(&self) -> FieldLines<'_> {
+        FieldLines::new(&self.text)
+    }
+
+    /// The line of a field and its step, such as `line 12, step 4 "Descale"`; empty if neither is
+    /// known.
+    pub fn place_of(&self, path: &str) -> String {
+        let line = self.lines().line(path).map(|line| format!("line {line}"));
+        let below = path.trim_start_matches(DOCUMENT).trim_start_matches('.');
+        let path = format!("{DOCUMENT}.{below}");
+        let place = GuidePlace::find(&self.document, &path, ("", ""));
+        let label = place.and_then(|place| place.step_label());
+        let parts: Vec<String> = line.into_iter().chain(label).collect();
+        parts.join(", ")
+    }
+
+    /// Adds the places of the fields that a server refuses.
+    pub fn locate(&self, mut error: CallError) -> CallError {
+        for violation in &mut error.violations {
+            violation.place = self.place_of(&violation.field);
+        }
+        let place = error.field.as_ref().map(|field| self.place_of(field));
+        if let Some(place) = place.filter(|place| !place.is_empty()) {
+            error.message = format!("{place}: {}", error.message);
+        }
+        error
+    }
+
+    /// The text with what makes `target` of `planned`, which is what the file says. Other values,
+    /// the order of keys, what is left out, and the form of the text stay. Where that is not
+    /// possible, the text is written as an export writes it.
+    pub fn updated(
+        &self,
+        planned: &TaskDocument,
+        target: &TaskDocument,
+    ) -> Result<String, DocumentError> {
+        let text = self.text.trim_start_matches(BYTE_ORDER_MARK);
+        let edited = CstRootNode::parse(text, &ParseOptions::default());
+        let edited = edited.ok().and_then(|root| {
+            edit_guide(&root.object_value()?, &self.document, planned, target)?;
+            Some(root.to_string())
+        });
+        match edited.filter(|text| document::parse(text).is_ok()) {
+            Some(text) => Ok(text),
+            None => document::text(&authored(target)),
+        }
+    }
+}
+
+/// Reads at most `max_bytes` + 1 bytes, so that the caller sees that a file is too large.
+fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let input: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(io::stdin()),
+        false => Box::new(files::open(path)?),
+    };
+    let mut text = Vec::new();
+    input.take(max_bytes + 1).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The `.json` files in a directory and below it, sorted. Hidden ones are left out, and links to
+/// directories are not followed.
+pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let mut files = Vec::new();
+    find_files(directory, &mut files)
+        .map_err(|error| CliError::Failed(format!("{}: {error}", directory.display())))?;
+    files.sort();
+    Ok(files)
+}
+
+fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            find_files(&path, files)?;
+        } else if path.extension().is_some_and(|it| it == "json") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The lines of the fields of a text.
+pub(super) struct FieldLines<'a> {
+    text: &'a str,
+    root: Option<ast::Value<'a>>,
+}
+
+impl<'a> FieldLines<'a> {
+    pub fn new(text: &'a str) -> Self {
+        let text = text.trim_start_matches(BYTE_ORDER_MARK);
+        Self {
+            text,
+            root: document::ast(text),
+        }
+    }
+
+    /// The line of the deepest part of a path that the text has, counted from 1. `None` if it has
+    /// not even the first.
+    pub fn line(&self, path: &str) -> Option<usize> {
+        let path = path.trim_start_matches(DOCUMENT);
+        let mut value = self.root.as_ref()?;
+        let mut found = None;
+        for part in path.split(['.', '[']).filter(|part| !part.is_empty()) {
+            let part = part.trim_end_matches(']').trim_matches('"');
+            let below = match value {
+                ast::Value::Object(object) => member(object, part),
+                ast::Value::Array(array) => {
+                    let index = part.parse::<usize>().ok();
+                    index.and_then(|index| array.elements.get(index))
+                }
+                _ => None,
+            };
+            let Some(below) = below else { break };
+            value = below;
+            found = Some(below.start());
+        }
+        Some(document::line_at(self.text, found?))
+    }
+
+    /// A path after its line, if that is known, such as `line 12: task.name`.
+    pub fn with_line(&self, path: &str) -> String {
+        match self.line(path) {
+            Some(line) => format!("line {line}: {path}"),
+            None => path.to_owned(),
+        }
+    }
+}
+
+fn member<'o, 'a>(object: &'o ast::Object<'a>, name: &str) -> Option<&'o ast::Value<'a>> {
+    let mut properties = object.properties.iter();
+    let found = properties.find(|it| is_field(it.name.as_str(), name))?;
+    Some(&found.value)
+}
+
+/// Whether a key is the name of a field, in either spelling.
+fn is_field(key: &str, name: &str) -> bool {
+    key == name || key.contains(char::is_uppercase) && key.to_lowercase() == name.replace('_', "")
+}
+
+/// Edits the object of a guide, of which the file says `said`. `None` if a step that differs is not
+/// in the file.
+fn edit_guide(
+    guide: &CstObject,
+    said: &TaskDocument,
+    planned: &TaskDocument,
+    target: &TaskDocument,
+) -> Option<()> {
+    let difference = compare_whole(planned, target);
+    let written = authored(target);
+    if !difference.fields.is_empty() {
+        let text = document::message_text("Task", written.task.as_ref()?).ok()?;
+        let task = guide.object_value_or_set("task");
+        set_fields(
+            &task,
+            &difference.fields,
+            document::ast(&text)?.as_object()?,
+        );
+    }
+    if difference.steps.is_empty() {
+        return Some(());
+    }
+    let steps = guide.array_value_or_set("steps");
+    let mut listed: BTreeMap<&str, (CstObject, &Step)> = BTreeMap::new();
+    for ((said, planned), element) in pairs(said, planned).zip(steps.elements()) {
+        listed.insert(planned?.guid.as_str(), (element.as_object()?, said));
+    }
+    // The texts of the steps that get another place.
+    let mut moved: BTreeMap<&str, String> = BTreeMap::new();
+    let mut is_placed = false;
+    for step in &difference.steps {
+        let Some((_, base)) = step.base else {
+            is_placed = true;
+            continue;
+        };
+        let Some((index, _)) = step.target else {
+            listed.remove(base.guid.as_str())?.0.remove();
+            continue;
+        };
+        let (element, said) = listed.get(base.guid.as_str())?;
+        let text = document::message_text("Step", written.steps.get(index)?).ok()?;
+        let values = document::ast(&text)?;
+        set_fields(element, &step.fields, values.as_object()?);
+        for (key, managed) in &step.managed {
+            match managed {
+                ManagedDifference::Changed(task) => {
+                    let value = answer(element, key)?.object_value_or_set("task_json");
+                    let said = managed_document(said, key).cloned().unwrap_or_default();
+                    edit_guide(&value, &said, task.base, task.target)?;
+                }
+                ManagedDifference::Added(..) | ManagedDifference::Removed(..) => {
+                    set(element, "feedback_config", values.as_object()?);
+                }
+            }
+        }
+        if step.moved {
+            is_placed = true;
+            let (element, _) = listed.remove(base.guid.as_str())?;
+            moved.insert(&base.guid, element.to_string());
+            element.remove();
+        }
+    }
+    if !is_placed {
+        return Some(());
+    }
+    let known: BTreeSet<&str> = planned.steps.iter().map(|it| it.guid.as_str()).collect();
+    let mut index = 0;
+    for (step, written) in target.steps.iter().zip(&written.steps) {
+        let guid = step.guid.as_str();
+        if !listed.contains_key(guid) {
+            let text = match moved.remove(guid) {
+                Some(text) => text,
+                // The file leaves out a step that leads to a managed task.
+                None if known.contains(guid) => continue,
+                None => document::message_text("Step", written).ok()?,
+            };
+            steps.insert(index, input(&document::ast(&text)?));
+        }
+        index += 1;
+    }
+    Some(())
+}
+
+fn set_fields(object: &CstObject, fields: &[FieldPath], target: &ast::Object<'_>) {
+    for field in fields {
+        let Some(language) = &field.language else {
+            match field.name {
+                DEPENDENCIES | SHORTHAND => {
+                    set(object, DEPENDENCIES, target);
+                    set(object, SHORTHAND, target);
+                }
+                name => set(object, name, target),
+            }
+            continue;
+        };
+        let translations = object.object_value_or_set(TRANSLATIONS);
+        let translated = target.get_object(TRANSLATIONS);
+        match translated.and_then(|it| it.get_object(language)) {
+            Some(texts) => set(
+                &translations.object_value_or_set(language),
+                field.name,
+                texts,
+            ),
+            None => {
+                if let Some(gone) = translations.get(language) {
+                    gone.remove();
+                }
+            }
+        }
+    }
+}
+
+/// Gives a field of an object the value that it has in another one.
+fn set(object: &CstObject, name: &str, target: &ast::Object<'_>) {
+    let value = member(target, name).map(input);
+    match (property(object, name), value) {
+        (Some(property), Some(value)) => property.set_value(value),
+        (Some(property), None) => property.remove(),
+        (None, Some(value)) => drop(object.append(name, value)),
+        (None, None) => {}
+    }
+}
+
+fn property(object: &CstObject, name: &str) -> Option<CstObjectProp> {
+    let mut properties = object.properties().into_iter();
+    properties.find(|it| it.decoded_name().is_some_and(|key| is_field(&key, name)))
+}
+
+/// The answer with this key of an observation.
+fn answer(step: &CstObject, key: &str) -> Option<CstObject> {
+    let config = property(step, "feedback_config")?.array_value()?;
+    let config = config.elements().first()?.as_object()?;
+    let values = config.array_value("values")?.elements().into_iter();
+    let mut values = values.filter_map(|it| it.as_object());
+    values.find(|value| {
+        let text = value.get("key").and_then(|it| it.value()?.as_string_lit());
+        text.and_then(|text| text.decoded_value().ok()).as_deref() == Some(key)
+    })
+}
+
+fn input(value: &ast::Value<'_>) -> CstInputValue {
+    match value {
+        ast::Value::NullKeyword(_) => CstInputValue::Null,
+        ast::Value::BooleanLit(truth) => CstInputValue::Bool(truth.value),
+        ast::Value::NumberLit(number) => CstInputValue::Number(number.value.to_owned()),
+        ast::Value::StringLit(text) => CstInputValue::String(text.value.to_string()),
+        ast::Value::Array(array) => {
+            CstInputValue::Array(array.elements.iter().map(input).collect())
+        }
+        ast::Value::Object(object) => {
+            let properties = object.properties.iter();
+            let members = properties.map(|it| (it.name.as_str().to_owned(), input(&it.value)));
+            CstInputValue::Object(members.collect())
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Guides, tasks and revisions as a server has them, and how a user names them.
+
+use uuid::Uuid;
+
+use super::{
+    CliError, PAGE_SIZE,
+    out::{sanitize, step_count},
+};
+use crate::{
+    client::{CallError, Client},
+    config::{GuideRef, RevisionRef, TaskRef},
+    domain::{ids::TaskId, misspelling::closest},
+    proto::v1::{
+        AbsentFields, AbsentSteps, DeletedTask, ExportTaskRequest, GetRevisionRequest,
+        GetTaskRequest, ImportTaskRequest, ImportTaskResponse, ListDeletedTasksRequest,
+        ListRevisionsRequest, ListTasksRequest, Task, TaskDocument, TaskRevision,
+    },
+};
+
+/// A guide as it was read.
+#[derive(Clone, Debug)]
+pub(super) struct StoredGuide {
+    pub document: TaskDocument,
+    /// A write that is sent with it fails if the guide has changed since.
+    pub guide_etag: String,
+}
+
+/// Exports a task.
+pub(super) async fn read(client: &Client, guid: &str) -> Result<StoredGuide, CallError> {
+    let message = ExportTaskRequest {
+        guid: guid.to_owned(),
+    };
+    let answer = client.call(message).await?;
+    Ok(StoredGuide {
+        document: answer.document.unwrap_or_default(),
+        guide_etag: answer.guide_etag,
+    })
+}
+
+/// The guide that an import of a document changes: that of its guid, or else of its external id.
+pub(super) async fn read_imported(
+    client: &Client,
+    document: &TaskDocument,
+) -> Result<Option<StoredGuide>, CliError> {
+    let external_id = document.task.as_ref().map_or("", Task::external_id);
+    let guid = match (guid(document), external_id) {
+        ("", "") => return Ok(None),
+        ("", external_id) => {
+            let message = ListTasksRequest {
+                external_id: external_id.to_owned(),
+                ..ListTasksRequest::default()
+            };
+            match list(client, message).await?.pop() {
+                Some(task) => task.guid,
+                None => return Ok(None),
+            }
+        }
+        (guid, _) => guid.to_owned(),
+    };
+    let stored = read(client, &guid).await;
+    Ok(Some(
+        stored.map_err(|error| with_advice(client, error, &guid))?,
+    ))
+}
+
+/// Explains TASK_NOT_FOUND for a document whose task the account does not have.
+pub(super) fn with_advice(client: &Client, error: CallError, guid: &str) -> CallError {
+    let guid = guid.to_ascii_lowercase();
+    // An error about the task of a subtask step stays as it is.
+    if guid.is_empty() || error.reason != "TASK_NOT_FOUND" || !error.message.contains(&guid) {
+        return error;
+    }
+    let [import, apply] = ["import --as-new", "apply FILE"].map(|words| client.command(words));
+    CallError {
+        message: format!(
+            "the document is of task {guid}, which this account does not have: `{import}` creates \
+             a task from it, and `{apply}` one whose external id is that guid"
+        ),
+        ..error
+    }
+}
+
+/// Sends a dry run of an import.
+pub(super) async fn dry_run(
+    client: &Client,
+    message: ImportTaskRequest,
+) -> Result<ImportTaskResponse, CallError> {
+    let message = ImportTaskRequest {
+        validate_only: true,
+        // The response of an import that was done under it would have no document.
+        request_id: String::new(),
+        ..message
+    };
+    client.call(message).await
+}
+
+/// An import that makes the guide exactly the document. With an etag, the guide must not have
+/// changed since.
+pub(super) fn whole_import(document: TaskDocument, guide_etag: &str) -> ImportTaskRequest {
+    ImportTaskRequest {
+        document: Some(document),
+        absent_steps: AbsentSteps::Delete.into(),
+        // With a request id, a retry imports nothing twice.
+        request_id: Uuid::now_v7().to_string(),
+        absent_fields: AbsentFields::Reset.into(),
+        guide_etag: guide_etag.to_owned(),
+        ..ImportTaskRequest::default()
+    }
+}
+
+/// Takes the id out of a document, so that an import creates a task. Its steps still name the id, as
+/// some may refer to their own task.
+pub(super) fn clear_guid(document: &mut TaskDocument) {
+    if let Some(task) = &mut document.task {
+        let guid = std::mem::take(&mut task.guid);
+        let steps = document.steps.iter_mut();
+        for step in steps.filter(|step| step.task.is_empty()) {
+            step.task.clone_from(&guid);
+        }
+    }
+}
+
+/// The id of a document's task; empty if it has none.
+pub(super) fn guid(document: &TaskDocument) -> &str {
+    document.task.as_ref().map_or("", |task| &task.guid)
+}
+
+/// The name of a document's task.
+pub(super) fn name(document: &TaskDocument) -> &str {
+    document.task.as_ref().map_or("", |task| &task.name)
+}
+
+/// The tasks that pass the filters, in the order of their creation.
+pub(super) async fn list(
+    client: &Client,
+    filters: ListTasksRequest,
+) -> Result<Vec<Task>, CallError> {
+    let message = ListTasksRequest {
+        page_size: PAGE_SIZE,
+        ..filters
+    };
+    let pages = client.pages(message).await?.into_iter();
+    Ok(pages.flat_map(|page| page.tasks).collect())
+}
+
+pub(super) async fn get_task(client: &Client, guid: &str) -> Result<Task, CallError> {
+    let message = GetTaskRequest {
+        guid: guid.to_owned(),
+    };
+    Ok(client.call(message).await?.task.unwrap_or_default())
+}
+
+/// A revision with its document.
+pub(super) async fn get_revision(
+    client: &Client,
+    task: &str,
+    revision: &str,
+) -> Result<(TaskRevision, TaskDocument), CallError> {
+    let message = GetRevisionRequest {
+        task: task.to_owned(),
+        revision: revision.to_owned(),
+        without_document: false,
+    };
+    let answer = client.call(message).await?;
+    let document = answer.document.unwrap_or_default();
+    Ok((answer.revision.unwrap_or_default(), document))
+}
+
+/// A revision without its document; `None` if there is none of this number or alias.
+pub(super) async fn find_revision(
+    client: &Client,
+    task: &str,
+    revision: &str,
+) -> Result<Option<TaskRevision>, CallError> {
+    let message = GetRevisionRequest {
+        task: task.to_owned(),
+        revision: revision.to_owned(),
+        without_document: true,
+    };
+    match client.call(message).await {
+        Ok(answer) => Ok(answer.revision),
+        Err(error) if error.reason == "REVISION_NOT_FOUND" => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The revisions of a task, the newest first.
+pub(super) async fn list_revisions(
+    client: &Client,
+    task: &str,
+) -> Result<Vec<TaskRevision>, CallError> {
+    let message = ListRevisionsRequest {
+        task: task.to_owned(),
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+    };
+    let pages = client.pages(message).await?.into_iter();
+    Ok(pages.flat_map(|page| page.revisions).collect())
+}
+
+/// The deleted tasks that have a revision, the latest deletion first.
+pub(super) async fn list_deleted(client: &Client) -> Result<Vec<DeletedTask>, CallError> {
+    let message = ListDeletedTasksRequest {
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+    };
+    let pages = client.pages(message).await?.into_iter();
+    Ok(pages.flat_map(|page| page.tasks).collect())
+}
+
+/// A revision on one line.
+pub(super) fn revision_text(revision: &TaskRevision) -> String {
+    let steps = step_count(usize::try_from(revision.step_count).unwrap_or_default());
+    let (number, task) = (revision.revision, &revision.task);
+    let name = sanitize(&revision.task_name);
+    format!("revision {number} of {task}: {name}, {steps}")
+}
+
+/// What is said behind a write about the revision that undoes it. Empty if there is none.
+pub(super) fn undo_note(guid: &str, previous_revision: i64) -> String {
+    match previous_revision {
+        0 => String::new(),
+        revision => format!("; `restore {guid}@{revision}` undoes it"),
+    }
+}
+
+/// A guide that a user named.
+pub(super) struct FoundGuide {
+    pub task: TaskId,
+    /// The number or alias of a revision; `None` for the guide as it is now.
+    pub revision: Option<String>,
+}
+
+impl FoundGuide {
+    pub fn now(task: TaskId) -> Self {
+        Self {
+            task,
+            revision: None,
+        }
+    }
+
+    /// The guide as it is now, or as the revision keeps it, with the etag of that state.
+    pub async fn read(&self, client: &Client) -> Result<StoredGuide, CallError> {
+        let Some(revision) = &self.revision else {
+            return read(client, &self.task.to_string()).await;
+        };
+        let (revision, document) = get_revision(client, &self.task.to_string(), revision).await?;
+        Ok(StoredGuide {
+            document,
+            guide_etag: revision.guide_etag,
+        })
+    }
+}
+
+/// The task that a user names. A name must be that of one task only.
+pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
+    let name = match task {
+        TaskRef::Id(task) => return Ok(*task),
+        TaskRef::Name(name) => name,
+    };
+    let tasks = stored(client).await?;
+    with_name(&tasks, name)?.ok_or_else(|| no_such_task(client, name, &tasks))
+}
+
+/// The task that a user names, which may be deleted. The name of a deleted one counts where no
+/// other task has it.
+pub(super) async fn find_with_history(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
+    let name = match task {
+        TaskRef::Id(task) => return Ok(*task),
+        TaskRef::Name(name) => name,
+    };
+    let mut tasks = stored(client).await?;
+    if let Some(task) = with_name(&tasks, name)? {
+        return Ok(task);
+    }
+    let deleted = deleted(client).await?;
+    if let Some(task) = with_name(&deleted, name)? {
+        return Ok(task);
+    }
+    tasks.extend(deleted);
+    Err(no_such_task(client, name, &tasks))
+}
+
+/// The guide that a user names, as it is now or as a revision keeps it.
+pub(super) async fn find_guide(client: &Client, guide: &GuideRef) -> Result<FoundGuide, CliError> {
+    let RevisionRef { task, revision } = match guide {
+        GuideRef::Now(task) => return Ok(FoundGuide::now(find(client, task).await?)),
+        GuideRef::Revision(revision) => revision,
+    };
+    // The name of a task may end like one of a revision.
+    if let TaskRef::Name(_) = task
+        && let Some(task) = with_name(&stored(client).await?, &guide.to_string())?
+    {
+        return Ok(FoundGuide::now(task));
+    }
+    Ok(FoundGuide {
+        task: find_with_history(client, task).await?,
+        revision: Some(revision.clone()),
+    })
+}
+
+/// Finds the guide that an argument names. The argument could also have been a file, so the error
+/// says that there is none.
+pub(super) async fn find_guide_or_file(
+    client: &Client,
+    guide: &GuideRef,
+) -> Result<FoundGuide, CliError> {
+    find_guide(client, guide)
+        .await
+        .map_err(|error| match error {
+            CliError::NoSuchTask(message) => CliError::Failed(format!(
+                "there is no file {guide:?}, and {message}",
+                guide = guide.to_string()
+            )),
+            error => error,
+        })
+}
+
+/// A task that a user may mean.
+struct NamedTask {
+    guid: String,
+    name: String,
+    product_id: i64,
+    steps: usize,
+}
+
+async fn stored(client: &Client) -> Result<Vec<NamedTask>, CallError> {
+    let tasks = list(client, ListTasksRequest::default()).await?.into_iter();
+    let named = tasks.map(|task| NamedTask {
+        product_id: task.product_id(),
+        steps: task.steps.len(),
+        guid: task.guid,
+        name: task.name,
+    });
+    Ok(named.collect())
+}
+
+async fn deleted(client: &Client) -> Result<Vec<NamedTask>, CallError> {
+    let tasks = list_deleted(client).await?.into_iter();
+    let named = tasks.filter_map(|task| task.latest).map(|it| NamedTask {
+        guid: it.task,
+        name: it.task_name,
+        product_id: it.product_id,
+        steps: usize::try_from(it.step_count).unwrap_or_default(),
+    });
+    Ok(named.collect())
+}
+
+/// The task that has this name, or else the only one whose name differs in upper and lower case
+/// alone. Fails if several have it.
+fn with_name(tasks: &[NamedTask], name: &str) -> Result<Option<TaskId>, CliError> {
+    let lower = name.to_lowercase();
+    let mut named: Vec<&NamedTask> = tasks.iter().filter(|task| task.name == name).collect();
+    if named.is_empty() {
+        let alike = tasks.iter();
+        named = alike
+            .filter(|task| task.name.to_lowercase() == lower)
+            .collect();
+    }
+    match named.as_slice() {
+        [task] => Ok(TaskId::parse(&task.guid)),
+        [] => Ok(None),
+        several => {
+            let named = several.iter().map(|task| {
+                let (product, steps) = (task.product_id, step_count(task.steps));
+                format!("{} (product {product}, {steps})", task.guid)
+            });
+            let named: Vec<String> = named.collect();
+            Err(CliError::Failed(format!(
+                "{} tasks have the name {:?}: use the guid of one of {}",
+                several.len(),
+                sanitize(name),
+                named.join(", ")
+            )))
+        }
+    }
+}
+
+/// The error for a name that none of these tasks has, with what to do.
+fn no_such_task(client: &Client, name: &str, tasks: &[NamedTask]) -> CliError {
+    let lower = name.to_lowercase();
+    let names: Vec<String> = tasks.iter().map(|task| task.name.to_lowercase()).collect();
+    let is_task =
+        |guide: &str| TaskId::parse(guide).is_some() || names.iter().any(|it| it == guide);
+    let meant = closest(&lower, names.iter().map(String::as_str));
+    let meant = meant.and_then(|meant| tasks.iter().find(|it| it.name.to_lowercase() == meant));
+    let advice = match (lower.rsplit_once('@'), meant) {
+        (Some((guide, revision)), _) if is_task(guide) => format!(
+            "this command takes no revision, leave out `@{}`",
+            sanitize(revision)
+        ),
+        (_, Some(task)) => format!("is {:?} meant?", sanitize(&task.name)),
+        (_, None) => {
+            let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
+            format!("`{list}` lists the tasks of the account, `{history}` deleted ones")
+        }
+    };
+    let name = sanitize(name);
+    CliError::NoSuchTask(format!(
+        "no task of this account has the name {name:?}: {advice}"
+    ))
+}

@@ -1,0 +1,129 @@
+//! What an import did, or would do, with the guide of a file.
+
+use console::Term;
+use serde_json::{Value, json};
+
+use super::{
+    CliError,
+    changes::{self, Change},
+    document,
+    findings::{self, Analysed},
+    guides::undo_note,
+    out::{sanitize, step_count, with_members},
+};
+use crate::proto::v1::{ImportOutcome, ImportTaskResponse};
+
+/// The guide of a file that was imported.
+pub(super) struct ImportedGuide {
+    pub file: String,
+    pub answer: ImportTaskResponse,
+    pub dry_run: bool,
+    pub changes: Vec<Change>,
+    /// Lines about what the command has done to the document.
+    pub notes: Vec<String>,
+    /// What the analysis says about the guide; the errors only, unless it is a dry run.
+    pub findings: Analysed,
+}
+
+impl ImportedGuide {
+    pub fn new(file: String, answer: ImportTaskResponse, dry_run: bool) -> Self {
+        Self {
+            file,
+            answer,
+            dry_run,
+            changes: Vec::new(),
+            notes: Vec::new(),
+            findings: None,
+        }
+    }
+
+    /// Its id; empty for a guide that a dry run would create.
+    pub fn guid(&self) -> &str {
+        let is_made_up = self.dry_run && self.answer.outcome() == ImportOutcome::Created;
+        let task = self.answer.task.as_ref().filter(|_| !is_made_up);
+        task.map_or("", |task| &task.guid)
+    }
+
+    /// Whether it was written.
+    pub fn is_stored(&self) -> bool {
+        !self.dry_run && self.answer.outcome() != ImportOutcome::Unchanged
+    }
+
+    pub fn text(&self) -> String {
+        let (guid, file) = (self.guid(), sanitize(&self.file));
+        let done = match (self.answer.outcome(), self.dry_run) {
+            (ImportOutcome::Created, false) => format!("created {guid} from {file}"),
+            (ImportOutcome::Created, true) => format!("would create a task from {file}"),
+            (ImportOutcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
+            (_, false) => format!("updated {guid} from {file}"),
+            (_, true) => format!("would update {guid} from {file}"),
+        };
+        let task = self.answer.task.clone().unwrap_or_default();
+        let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+        let undo = undo_note(guid, self.answer.previous_revision);
+        let terminal = Term::stdout();
+        let changes = changes::text(&self.changes, &terminal, 2);
+        let notes = self.notes.iter().map(|line| format!("  {line}\n"));
+        let ignored = self.answer.ignored_paths.iter();
+        let ignored = ignored.map(|path| format!("  ignored: {}\n", sanitize(path)));
+        let lines: String = notes.chain(ignored).collect();
+        let findings = findings::text(&self.findings, &terminal);
+        format!("{done}: {name}, {steps}{undo}\n{changes}{lines}{findings}")
+    }
+
+    /// The response, with the file and what was done.
+    pub fn json(&self) -> Result<Value, CliError> {
+        let answer = ImportTaskResponse {
+            document: None,
+            ..self.answer.clone()
+        };
+        let response = document::json("ImportTaskResponse", &answer)?;
+        let response = with_members(
+            response,
+            json!({
+                "file": self.file,
+                "dry_run": self.dry_run.then_some(true),
+                "guid": Some(self.guid()).filter(|guid| !guid.is_empty()),
+                "changes": Some(&self.changes).filter(|changes| !changes.is_empty()),
+                "notes": Some(&self.notes).filter(|notes| !notes.is_empty()),
+            }),
+        );
+        Ok(with_members(response, findings::json(&self.findings)))
+    }
+}
+
+/// How many guides of files ended in which way.
+#[derive(Default)]
+pub(super) struct OutcomeCounts {
+    created: usize,
+    updated: usize,
+    unchanged: usize,
+    pub failed: usize,
+}
+
+impl OutcomeCounts {
+    pub fn add(&mut self, outcome: ImportOutcome) {
+        *match outcome {
+            ImportOutcome::Created => &mut self.created,
+            ImportOutcome::Unspecified | ImportOutcome::Updated => &mut self.updated,
+            ImportOutcome::Unchanged => &mut self.unchanged,
+        } += 1;
+    }
+
+    /// The counts in a line; `deleted` is that of other guides.
+    pub fn line(&self, deleted: Option<usize>, dry_run: bool) -> String {
+        let Self {
+            created,
+            updated,
+            unchanged,
+            failed,
+        } = self;
+        let to_be = if dry_run { "to be " } else { "" };
+        let deleted = deleted.map(|count| format!("{count} {to_be}deleted, "));
+        let deleted = deleted.unwrap_or_default();
+        format!(
+            "{created} {to_be}created, {updated} {to_be}updated, {unchanged} unchanged, \
+             {deleted}{failed} failed"
+        )
+    }
+}

@@ -1,0 +1,191 @@
+//! Which step of one document is which of another. Steps are the same by guid or external id only.
+
+use std::collections::BTreeMap;
+
+use super::{out::sanitize, wording};
+use crate::{
+    messages::managed_documents::{managed_document, managed_documents, values_mut},
+    proto::v1::{Step, StepTranslation, StepType, TaskDocument, TaskType},
+};
+
+/// The steps of a guide by their guids and external ids.
+pub(super) struct KnownSteps<'g> {
+    by_guid: BTreeMap<String, &'g Step>,
+    by_external_id: BTreeMap<&'g str, &'g Step>,
+}
+
+impl<'g> KnownSteps<'g> {
+    pub fn new(guide: &'g TaskDocument) -> Self {
+        let by_guid = guide.steps.iter();
+        let by_external_id = guide.steps.iter().filter(|it| it.external_id.is_some());
+        Self {
+            by_guid: by_guid
+                .map(|step| (step.guid.to_ascii_lowercase(), step))
+                .collect(),
+            by_external_id: by_external_id
+                .map(|step| (step.external_id(), step))
+                .collect(),
+        }
+    }
+
+    pub fn get(&self, step: &Step) -> Option<&'g Step> {
+        let by_guid = self.by_guid.get(&step.guid.to_ascii_lowercase());
+        // A guid of another account is an external id here.
+        let external_id = match step.external_id() {
+            "" => step.guid.as_str(),
+            id => id,
+        };
+        let by_external_id = || self.by_external_id.get(external_id);
+        by_guid.or_else(by_external_id).copied()
+    }
+}
+
+/// The steps of a document, each with what it has become. New steps have got other ids and are in
+/// the same order, among wiring steps that the document may not list.
+pub(super) fn pairs<'a>(
+    document: &'a TaskDocument,
+    after: &'a TaskDocument,
+) -> impl Iterator<Item = (&'a Step, Option<&'a Step>)> {
+    let steps = KnownSteps::new(after);
+    let known: Vec<Option<&Step>> = document.steps.iter().map(|it| steps.get(it)).collect();
+    let taken: Vec<&str> = known.iter().flatten().map(|it| it.guid.as_str()).collect();
+    let mut new_steps = after
+        .steps
+        .iter()
+        .filter(|step| !taken.contains(&step.guid.as_str()))
+        .collect::<Vec<_>>()
+        .into_iter();
+    let mut next_new = move |sent: &Step| {
+        new_steps
+            .find(|step| step.r#type == sent.r#type && step.link.is_empty() == sent.link.is_empty())
+    };
+    let steps = document.steps.iter().zip(known);
+    steps.map(move |(sent, known)| (sent, known.or_else(|| next_new(sent))))
+}
+
+/// Whether both have equally many steps, and each step as many managed tasks. Then no wiring step
+/// was added, and paths of both lead to the same fields.
+pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
+    let mut steps = after.steps.iter().zip(&sent.steps);
+    after.steps.len() == sent.steps.len()
+        && steps.all(|(after, sent)| {
+            let managed = |step| managed_documents(step).map(|(_, document)| document);
+            let count = managed(sent).count();
+            count == 0
+                || count == managed(after).count()
+                    && managed(after)
+                        .zip(managed(sent))
+                        .all(|(after, sent)| has_same_paths(after, sent))
+        })
+}
+
+/// What a document says of fields that never change: a line for each that differs from the stored
+/// guide.
+pub(super) fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let (Some(sent), Some(stored)) = (&document.task, &stored.task) {
+        let product = sent.product_id.filter(|it| stored.product_id != Some(*it));
+        let is_managed = stored.r#type() == TaskType::Linked;
+        if product.is_some() && !is_managed {
+            let kept = stored.product_id();
+            lines.push(format!(
+                "task.product_id: it stays {kept}, as a product never changes"
+            ));
+        }
+        if sent.r#type.is_some() && sent.r#type() != stored.r#type() {
+            let kept = stored.r#type().as_str_name();
+            lines.push(format!(
+                "task.type: it stays {kept}, as a type never changes"
+            ));
+        }
+    }
+    let known = KnownSteps::new(stored);
+    for (index, sent) in document.steps.iter().enumerate() {
+        let Some(stored) = known.get(sent) else {
+            continue;
+        };
+        let path = format!("steps[{index}]");
+        let title = sanitize(&stored.title);
+        if sent.r#type() != StepType::Unspecified && sent.r#type != stored.r#type {
+            let kept = wording::kind(stored.r#type());
+            lines.push(format!(
+                "{path}.type: step {} \"{title}\" stays {kept}, as a type never changes; for \
+                 another step give it no guid and no known external id",
+                index + 1
+            ));
+        }
+        if sent.product_id.is_some() && sent.product_id != stored.product_id {
+            let kept = stored.product_id();
+            lines.push(format!(
+                "{path}.product_id: step {} \"{title}\" stays of product {kept}, as a product \
+                 never changes",
+                index + 1
+            ));
+        }
+        for (value, sent) in managed_documents(sent) {
+            if let Some(stored) = managed_document(stored, &value.key) {
+                let below = fixed_fields(sent, stored).into_iter();
+                lines.extend(below.map(|line| format!("{path}, answer {}: {line}", value.key)));
+            }
+        }
+    }
+    lines
+}
+
+/// Locks the translations of a document whose texts a person has changed, so that the automatic
+/// process does not replace them, and returns a line for each; or keeps them unlocked.
+pub(super) fn lock_changed(
+    document: &mut TaskDocument,
+    stored: &TaskDocument,
+    keep_unlocked: bool,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut lock = |language: &str, locked: &mut Option<bool>, of: &str| {
+        if *locked != Some(true) {
+            *locked = keep_unlocked.then_some(false);
+            if !keep_unlocked {
+                lines.push(format!("locks the translation {language} of {of}"));
+            }
+        }
+    };
+    if let (Some(task), Some(known)) = (&mut document.task, &stored.task) {
+        for (language, sent) in &mut task.translations {
+            let before = known.translations.get(language);
+            if before.is_some_and(|it| !it.locked() && it.name != sent.name) {
+                lock(language, &mut sent.locked, "the task");
+            }
+        }
+    }
+    let known = KnownSteps::new(stored);
+    let mut below = Vec::new();
+    for (index, step) in document.steps.iter_mut().enumerate() {
+        let Some(stored) = known.get(step) else {
+            continue;
+        };
+        for (language, sent) in &mut step.translations {
+            let before = stored.translations.get(language);
+            if before.is_some_and(|it| !it.locked() && has_other_texts(it, sent)) {
+                let title = sanitize(&stored.title);
+                let of = format!("step {} \"{title}\"", index + 1);
+                lock(language, &mut sent.locked, &of);
+            }
+        }
+        for value in values_mut(step) {
+            if let Some(sent) = &mut value.task_json
+                && let Some(stored) = managed_document(stored, &value.key)
+            {
+                below.extend(lock_changed(sent, stored, keep_unlocked));
+            }
+        }
+    }
+    lines.extend(below);
+    lines
+}
+
+fn has_other_texts(one: &StepTranslation, other: &StepTranslation) -> bool {
+    let texts = |it: &StepTranslation| StepTranslation {
+        locked: None,
+        ..it.clone()
+    };
+    texts(one) != texts(other)
+}
