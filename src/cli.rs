@@ -182,6 +182,8 @@ fn scopes(command: &ClientCommand) -> &'static [Scope] {
         | ClientCommand::Keep(_)
         | ClientCommand::Restore(_)
         | ClientCommand::Alias(_) => &[Scope::Read, Scope::Write],
+        // What an existing file says is found by a dry run of its import.
+        ClientCommand::Export(args) if args.out.is_some() => &[Scope::Read, Scope::Write],
         ClientCommand::Export(_)
         | ClientCommand::Show(_)
         | ClientCommand::List(_)

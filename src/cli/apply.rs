@@ -78,7 +78,7 @@ pub(super) async fn apply(
     let mut run = ApplyRun {
         client,
         args,
-        ids: TaskIds::default(),
+        ids: TaskIds::from_external_ids(&tasks),
         results: Results::new(format),
         counts: OutcomeCounts::default(),
         deleted: 0,
@@ -169,10 +169,9 @@ fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> {
         }
         for (field, id) in [("guid", guid), ("external_id", external_id.to_owned())] {
             let shown = sanitize(&id);
-            if let Some(other) = known
-                .insert((field, id), path)
-                .filter(|_| !shown.is_empty())
-            {
+            let other = known.insert((field, id), path);
+            // Two files with both ids of a guide are named once.
+            if let Some(other) = other.filter(|_| !shown.is_empty() && errors.is_empty()) {
                 let other = other.display();
                 errors.push(format!(
                     "{other} and {file} are both of task {shown}: remove one, or its task.{field}"
@@ -298,19 +297,13 @@ impl ApplyRun<'_> {
                 text: fixed.join("\n  "),
                 json: json!({"error": {"message": fixed.join("\n")}}),
             }),
-            true if self.args.overwrite || guide.applied.is_none() => {
-                applied::keep_automatic(&mut guide.document, &stored.document, None);
-                None
-            }
-            true => {
-                match applied::check(self.client, guide, &mut self.ids, self.args.merge).await {
-                    Ok(blocked) => blocked,
-                    Err(error) => Some(Blocked {
-                        text: error.to_string(),
-                        json: json!({"error": out::error_json(&error)}),
-                    }),
-                }
-            }
+            true => match applied::check(self.client, guide, &mut self.ids, self.args).await {
+                Ok(blocked) => blocked,
+                Err(error) => Some(Blocked {
+                    text: error.to_string(),
+                    json: json!({"error": out::error_json(&error)}),
+                }),
+            },
         };
         if let Some(Blocked { text, json }) = blocked {
             guide.needs_update = false;

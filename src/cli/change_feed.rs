@@ -1,9 +1,6 @@
 //! `expertise changes`.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -14,9 +11,7 @@ use super::{CliError, PAGE_SIZE, document, guides, out, wording};
 use crate::{
     client::Client,
     config::{ChangesArgs, ChangesStart, Format},
-    proto::v1::{
-        Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse, ListTasksRequest,
-    },
+    proto::v1::{Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse},
 };
 
 /// How long the server waits for changes. Proxies end calls that are silent for a minute.
@@ -25,8 +20,6 @@ const WAIT_SECONDS: i64 = 30;
 const ORDER_WAIT_SECONDS: i64 = 2;
 /// The pause before a call is made again whose repetitions have all failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// The most tasks of a page that are read one by one; beyond that all of the account are listed.
-const MAX_SINGLE_READS: usize = 3;
 
 /// Lists the changes of the account or of a task, and follows them.
 pub(super) async fn changes(
@@ -159,26 +152,16 @@ impl ChangeReader<'_> {
                 | ChangeKind::Unspecified => {}
             }
         }
-        let named = changes.iter().map(|change| &change.task);
-        let unknown: BTreeSet<&String> = named
-            .filter(|task| !self.names.contains_key(*task))
-            .collect();
-        if unknown.len() > MAX_SINGLE_READS {
-            for task in guides::list(self.client, ListTasksRequest::default()).await? {
-                self.names.insert(task.guid, Some(task.name));
+        for change in changes {
+            let task = &change.task;
+            if !self.names.contains_key(task) {
+                let name = match guides::get_task(self.client, task).await {
+                    Ok(task) => Some(task.name),
+                    Err(error) if error.reason == "TASK_NOT_FOUND" => None,
+                    Err(error) => return Err(error.into()),
+                };
+                self.names.insert(task.clone(), name);
             }
-            for task in unknown {
-                self.names.entry(task.clone()).or_default();
-            }
-            return Ok(());
-        }
-        for task in unknown {
-            let name = match guides::get_task(self.client, task).await {
-                Ok(task) => Some(task.name),
-                Err(error) if error.reason == "TASK_NOT_FOUND" => None,
-                Err(error) => return Err(error.into()),
-            };
-            self.names.insert(task.clone(), name);
         }
         Ok(())
     }

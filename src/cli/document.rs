@@ -265,7 +265,7 @@ impl Serialize for Ordered<'_> {
                 Some(float)
                     if number.is_f64()
                         && float.fract() == 0.0
-                        && float.abs() < MAX_EXACT_INTEGER
+                        && float.abs() <= MAX_EXACT_INTEGER
                         && !(float == 0.0 && float.is_sign_negative()) =>
                 {
                     serializer.serialize_i64(float as i64)

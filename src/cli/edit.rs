@@ -25,7 +25,7 @@ use super::{
     imported::ImportedGuide,
     merge::{self, MergedGuides},
     out::{self, print, print_error, print_message, sanitize, step_count},
-    pairing::lock_changed,
+    pairing::{fixed_fields, lock_changed},
 };
 use crate::{
     client::{CallError, Client},
@@ -185,6 +185,10 @@ impl EditSession<'_> {
         }
         let mut said = file.document.clone();
         TaskIds::default().adopt(&mut said, &self.opened.document, None);
+        let fixed = fixed_fields(&said, &self.opened.document);
+        if !fixed.is_empty() {
+            return Ok(Outcome::Refused(fixed.join("\n")));
+        }
         let notes = lock_changed(&mut said, &self.opened.document, self.args.keep_unlocked);
         let refused = |error: CallError| match error.code {
             "INVALID_ARGUMENT" | "NOT_FOUND" => {

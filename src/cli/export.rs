@@ -46,7 +46,11 @@ pub(super) async fn export(
     match args.out.as_deref() {
         Some(file) if file != Path::new("-") => {
             let existing = GuideFile::read(file).ok();
-            write_guide(client, file, existing.as_ref(), &guide, args.full).await?;
+            let tasks = match existing {
+                Some(_) => guides::list(client, ListTasksRequest::default()).await?,
+                None => Vec::new(),
+            };
+            write_guide(client, file, existing.as_ref(), &guide, &tasks, args.full).await?;
             match format {
                 Format::Text => out::print(&text(file, &guide))?,
                 Format::Json => out::print_json(&json(file, &guide))?,
@@ -64,10 +68,11 @@ async fn write_guide(
     path: &Path,
     existing: Option<&GuideFile>,
     guide: &StoredGuide,
+    tasks: &[Task],
     full: bool,
 ) -> Result<(), CliError> {
     let text = match existing {
-        Some(file) if !full => match planned(client, file, guide).await {
+        Some(file) if !full => match planned(client, file, guide, tasks).await {
             Some(planned) => file.updated(&planned, &guide.document)?,
             None => whole_text(&guide.document, full)?,
         },
@@ -77,7 +82,12 @@ async fn write_guide(
 }
 
 /// What a file of this guide says of it, in the form of the server; `None` if it says nothing.
-async fn planned(client: &Client, file: &GuideFile, guide: &StoredGuide) -> Option<TaskDocument> {
+async fn planned(
+    client: &Client,
+    file: &GuideFile,
+    guide: &StoredGuide,
+    tasks: &[Task],
+) -> Option<TaskDocument> {
     if !ids::is_of(&file.document, guide.document.task.as_ref()?) {
         return None;
     }
@@ -85,7 +95,9 @@ async fn planned(client: &Client, file: &GuideFile, guide: &StoredGuide) -> Opti
     // The state that is written may be a revision, and the file is compared with what is stored.
     let stored = guides::read(client, guid).await.ok()?;
     let mut document = file.document.clone();
-    ids::TaskIds::default().adopt(&mut document, &stored.document, None);
+    let mut ids = ids::TaskIds::from_external_ids(tasks);
+    ids.adopt(&mut document, &stored.document, None);
+    ids.resolve(&mut document);
     let message = guides::whole_import(document, "");
     guides::dry_run(client, message).await.ok()?.document
 }
@@ -165,7 +177,7 @@ async fn export_all(
             Some(file) => file.path.clone(),
             None => directory.join(file_name(task)),
         };
-        write_guide(client, &path, file.as_ref(), &guide, full).await?;
+        write_guide(client, &path, file.as_ref(), &guide, &tasks, full).await?;
         results.add(&text(&path, &guide), &json(&path, &guide))?;
     }
     results.end()?;

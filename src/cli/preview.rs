@@ -1,39 +1,42 @@
 //! `expertise preview`.
 
-mod answers;
-mod subtasks;
 mod tree;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost_types::{Value, value::Kind};
 
-use self::subtasks::SubtaskReasons;
+use self::tree::Reasons;
 use super::{
-    CliError, PAGE_SIZE, document, guide_file::GuideFile, guides, layout::with_hanging_indent, out,
-    wording,
+    CliError, PAGE_SIZE, document, guide_file::GuideFile, guides, out, out::sanitize, wording,
 };
 use crate::{
     client::{CallError, Client},
     config::{Format, GuideArg, PreviewArgs},
+    messages::managed_documents::{all_managed, all_steps},
     proto::v1::{
-        PreviewTaskRequest, PreviewTaskResponse, TaskDocument, VisibilityReason,
-        preview_task_request::Source,
+        PreviewQuestion, PreviewTaskRequest, PreviewTaskResponse, StepType, Task, TaskDocument,
+        VisibilityReason, preview_task_request::Source,
     },
 };
+
+/// The most names or keys that a warning lists.
+const MAX_LISTED: usize = 20;
+
+/// Tasks with another value of `published` are hidden.
+const PUBLISHED: i32 = 1;
 
 /// Refuses two answers for one variable, as one would be ignored.
 pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
     let mut names = BTreeSet::new();
-    for (name, _) in &args.answers {
-        if !names.insert(name.as_str()) {
-            return Err(CliError::Argument(format!(
-                "--answer is given twice for {}: give one answer",
-                out::sanitize(name)
-            )));
-        }
+    let mut answers = args.answers.iter();
+    match answers.find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => Err(CliError::Argument(format!(
+            "--answer is given twice for {}: give one answer",
+            sanitize(name)
+        ))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Shows which steps a user sees with given answers.
@@ -42,115 +45,75 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let (request, file) = request(client, args).await?;
-    let language = request.language.clone();
-    let document = match &request.source {
-        Some(Source::Document(document)) => Some(document.clone()),
-        Some(Source::Guid(_)) | None => None,
+    let (source, file) = source(client, &args.guide).await?;
+    let document = match &source {
+        Source::Document(document) => Some(document.clone()),
+        Source::Guid(_) => None,
     };
-    let preview = preview_all_pages(client, request).await;
+    let preview = all_pages(client, request(args, source)).await;
     let preview = preview.map_err(|error| match &file {
         Some(file) => file.locate(error),
         None => error,
     })?;
-    for warning in answers::warnings(&args.answers, &preview) {
+    for warning in answer_warnings(&args.answers, &preview) {
         out::print_error(&warning);
     }
-    match format {
-        Format::Text => {
-            let subtasks = match args.explain {
-                true => SubtaskReasons::read(client, args, document.as_ref(), &preview).await,
-                false => SubtaskReasons::default(),
-            };
-            let mut text = tree::text(&preview, &language, &subtasks);
-            if args.explain {
-                let line = about_levels(client, args, document.as_ref(), &preview).await;
-                text.extend(line.map(|line| with_hanging_indent("levels: ", &line)));
-            }
-            out::print(&text)
-        }
-        Format::Json => {
-            let json = document::json("PreviewTaskResponse", &preview)?;
-            out::print_json(&json)
-        }
+    if format == Format::Json {
+        return out::print_json(&document::json("PreviewTaskResponse", &preview)?);
     }
-}
-
-/// A line about levels: which may see the task if the given one may not, or that roles are
-/// ignored if none is given.
-async fn about_levels(
-    client: &Client,
-    args: &PreviewArgs,
-    document: Option<&TaskDocument>,
-    preview: &PreviewTaskResponse,
-) -> Option<String> {
-    if args.level.is_none() {
-        return Some("roles are not looked at without --level".to_owned());
-    }
-    let previewed = preview.task.as_ref()?;
-    if !previewed.reasons().any(|it| it == VisibilityReason::Level) {
-        return None;
-    }
-    let task = match document.and_then(|document| document.task.clone()) {
-        Some(task) => task,
-        None => guides::get_task(client, &previewed.guid).await.ok()?,
+    let reasons = match args.explain {
+        true => explain(client, args, document, &preview).await,
+        false => Reasons::default(),
     };
-    Some(format!("the task is {}", wording::levels(&task)))
+    let language = args.language.as_ref().map(ToString::to_string);
+    out::print(&tree::text(
+        &preview,
+        &language.unwrap_or_default(),
+        &reasons,
+    ))
 }
 
-/// The request, and the file that its document is from.
-async fn request(
+/// The guide, and the file that it is from.
+async fn source(
     client: &Client,
-    args: &PreviewArgs,
-) -> Result<(PreviewTaskRequest, Option<GuideFile>), CliError> {
-    let PreviewArgs {
-        guide,
-        level,
-        language,
-        fallback_languages,
-        answers,
-        variables,
-        explain,
-        full,
-        subtask_depth,
-        include_unpublished,
-    } = args;
-    let (source, file) = match guide {
-        GuideArg::Stored(guide) => {
-            let found = guides::find_guide_or_file(client, guide).await?;
-            let source = match found.revision {
-                Some(_) => Source::Document(found.read(client).await?.document),
-                None => Source::Guid(found.task.to_string()),
-            };
-            (source, None)
-        }
+    guide: &GuideArg,
+) -> Result<(Source, Option<GuideFile>), CliError> {
+    let guide = match guide {
+        GuideArg::Stored(guide) => guide,
         GuideArg::File(file) => {
             let file = GuideFile::read(file)?;
-            (Source::Document(file.document.clone()), Some(file))
+            return Ok((Source::Document(file.document.clone()), Some(file)));
         }
     };
-    let expand = full.then(|| "body".to_owned());
-    let fallback = fallback_languages.iter().map(ToString::to_string);
-    let request = PreviewTaskRequest {
+    let found = guides::find_guide_or_file(client, guide).await?;
+    let source = match found.revision {
+        Some(_) => Source::Document(found.read(client).await?.document),
+        None => Source::Guid(found.task.to_string()),
+    };
+    Ok((source, None))
+}
+
+fn request(args: &PreviewArgs, source: Source) -> PreviewTaskRequest {
+    let language = args.language.as_ref().map(ToString::to_string);
+    let fallback = args.fallback_languages.iter().map(ToString::to_string);
+    let expand = args.full.then(|| "body".to_owned());
+    PreviewTaskRequest {
         source: Some(source),
-        level: level.map(i32::from),
-        language: language
-            .as_ref()
-            .map_or_else(String::new, ToString::to_string),
+        level: args.level.map(i32::from),
+        language: language.unwrap_or_default(),
         fallback_languages: fallback.collect(),
-        answers: answers.iter().map(answer).collect(),
-        include_unpublished: *include_unpublished,
-        subtask_depth: i32::try_from(*subtask_depth).unwrap_or(i32::MAX),
-        explain: *explain,
+        answers: args.answers.iter().map(answer).collect(),
+        include_unpublished: args.include_unpublished,
+        subtask_depth: i32::try_from(args.subtask_depth).unwrap_or(i32::MAX),
+        explain: args.explain,
         expand: expand.into_iter().collect(),
         page_size: PAGE_SIZE,
         page_token: String::new(),
-        known_variables: variables.clone(),
-    };
-    Ok((request, file))
+        known_variables: args.variables.clone(),
+    }
 }
 
-/// Encodes an answer. An empty key says that the variable is unanswered.
+/// An empty key says that the variable is unanswered.
 fn answer((name, key): &(String, String)) -> (String, Value) {
     let kind = match key.as_str() {
         "" => Kind::NullValue(0),
@@ -159,8 +122,8 @@ fn answer((name, key): &(String, String)) -> (String, Value) {
     (name.clone(), Value { kind: Some(kind) })
 }
 
-/// Calls page by page. The returned response has the steps of all pages.
-async fn preview_all_pages(
+/// The response with the steps of all pages.
+async fn all_pages(
     client: &Client,
     message: PreviewTaskRequest,
 ) -> Result<PreviewTaskResponse, CallError> {
@@ -169,4 +132,139 @@ async fn preview_all_pages(
     first.steps.extend(pages.flat_map(|page| page.steps));
     first.next_page_token.clear();
     Ok(first)
+}
+
+/// A line for each answer whose name or key the guide does not have.
+fn answer_warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> Vec<String> {
+    let steps = preview.steps.iter();
+    let observations = steps.filter(|step| step.r#type() == StepType::Observation);
+    let questions: Vec<&PreviewQuestion> = observations
+        .filter_map(|step| step.question.as_ref())
+        .collect();
+    let names: BTreeSet<&str> = questions.iter().map(|it| it.name.as_str()).collect();
+    let asked = match names.is_empty() {
+        true => "the preview has no observations".to_owned(),
+        false => {
+            let names = wording::list(names, MAX_LISTED);
+            format!("the observations of the preview are {names}")
+        }
+    };
+    let unused = preview
+        .unused_answers
+        .iter()
+        .map(|name| format!("unused answer: nothing in the guide reads or sets {name:?}; {asked}"));
+    let unknown = answers.iter().filter_map(|(name, key)| {
+        let asking = questions.iter().filter(|it| sets(it, name));
+        let keys = asking.flat_map(|it| &it.answers).map(|it| it.key.as_str());
+        let keys: Vec<&str> = keys.collect();
+        // Without a key the variable is known to be unanswered.
+        let is_known = key.is_empty() || keys.is_empty() || keys.contains(&key.as_str());
+        (!is_known).then(|| {
+            let keys = wording::list(keys, MAX_LISTED);
+            format!("unknown answer: {name:?} has no answer {key:?}; its answers are {keys}")
+        })
+    });
+    unused.chain(unknown).map(|line| sanitize(&line)).collect()
+}
+
+/// Whether the question may set the variable: its own name, or a full name that ends in it. The
+/// product in a full name is not compared, as a preview does not say it.
+fn sets(question: &PreviewQuestion, variable: &str) -> bool {
+    let full = variable.strip_prefix("components.");
+    let name = full.and_then(|full| full.split_once('.'));
+    variable == question.name || name.is_some_and(|(_, name)| name == question.name)
+}
+
+/// Reads what the response does not say: which levels may see the task, and for each subtask step
+/// whose task is hidden, for whom that is and whether it is published. What cannot be read is left
+/// out.
+async fn explain(
+    client: &Client,
+    args: &PreviewArgs,
+    document: Option<TaskDocument>,
+    preview: &PreviewTaskResponse,
+) -> Reasons {
+    let mut reasons = Reasons::default();
+    let root = preview.task.clone().unwrap_or_default();
+    let guide = match document {
+        Some(document) => document,
+        None => match guides::read(client, &root.guid).await {
+            Ok(stored) => stored.document,
+            Err(_) => return reasons,
+        },
+    };
+    let task = guide.task.clone().unwrap_or_default();
+    reasons.levels = match args.level {
+        None => Some("roles are not looked at without --level".to_owned()),
+        Some(_) => {
+            let is_for_level = !root.reasons().any(|it| it == VisibilityReason::Level);
+            (!is_for_level).then(|| format!("the task is {}", wording::levels(&task)))
+        }
+    };
+    let steps = all_steps(&guide.steps);
+    let managed = all_managed(&guide.steps);
+    let mut read: BTreeMap<String, Option<Task>> = BTreeMap::new();
+    for (index, step) in preview.steps.iter().enumerate() {
+        if !step
+            .reasons()
+            .any(|it| it == VisibilityReason::SubtaskHidden)
+        {
+            continue;
+        }
+        // The steps of a subtask, if they are listed, follow its step.
+        let below = preview.steps.get(index + 1);
+        let below = below.filter(|below| below.via.len() > step.via.len());
+        let known = steps
+            .iter()
+            .find(|known| !step.guid.is_empty() && known.guid == step.guid);
+        let guid = match (below, known) {
+            (Some(below), _) if !below.task.is_empty() => below.task.clone(),
+            (_, Some(known)) => known.subtask_id.clone(),
+            _ => String::new(),
+        };
+        let title = step.title.as_ref().map(|title| title.text.as_str());
+        let is_meant = |task: &Task, name: &str| match guid.is_empty() {
+            true => task.guid.is_empty() && title == Some(name),
+            false => task.guid == guid,
+        };
+        let in_guide = managed.iter().find_map(|(value, document)| {
+            document
+                .task
+                .as_ref()
+                .filter(|task| is_meant(task, &value.value))
+        });
+        let task = match in_guide {
+            Some(task) => Some(task.clone()),
+            None if guid.is_empty() => None,
+            None => {
+                if !read.contains_key(&guid) {
+                    let task = guides::get_task(client, &guid).await.ok();
+                    read.insert(guid.clone(), task);
+                }
+                read.get(&guid).cloned().flatten()
+            }
+        };
+        reasons
+            .subtasks
+            .extend(task.map(|task| (index, hidden_for(&task, args))));
+    }
+    reasons
+}
+
+/// Why a task is hidden.
+fn hidden_for(task: &Task, args: &PreviewArgs) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_published = task.published.is_none_or(|it| it == PUBLISHED);
+    if !is_published && !args.include_unpublished {
+        lines.push("its task is not published".to_owned());
+    }
+    // A document without roles makes a task for every level.
+    if let Some(level) = args.level
+        && !task.roles.is_empty()
+        && !task.roles().any(|role| role == level)
+    {
+        let (levels, level) = (wording::levels(task), wording::level(level));
+        lines.push(format!("its task is {levels}, not for {level}"));
+    }
+    lines
 }

@@ -1,19 +1,23 @@
 //! `expertise show`: a guide as a tree.
 
-mod texts;
-
 use std::collections::BTreeMap;
 
 use console::style;
+use prost_types::{Value, value::Kind};
 
-use self::texts::Texts;
-use super::{CliError, document, guides, layout::Branch, out, wording};
+use super::{
+    CliError, document, guides,
+    layout::Branch,
+    out::{self, sanitize},
+    wording,
+};
 use crate::{
     client::Client,
     config::{Format, ShowArgs},
+    messages::managed_documents::values,
     proto::v1::{
-        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument,
-        TaskType,
+        DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepTranslation, StepType, Task,
+        TaskDocument, TaskTranslation, TaskType,
     },
 };
 
@@ -21,137 +25,209 @@ use crate::{
 pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Result<(), CliError> {
     let found = guides::find_guide(client, &args.guide).await?;
     let document = found.read(client).await?.document;
-    match format {
-        Format::Text => out::print(&guide(&document, &Texts::of(args)).to_string()),
-        Format::Json => out::print(&document::text(&document)?),
+    if format == Format::Json {
+        return out::print(&document::text(&document)?);
     }
-}
-
-fn guide(document: &TaskDocument, texts: &Texts) -> Branch {
-    let TaskDocument { task, steps } = document;
-    let head = task.as_ref().map(|task| task_lines(task, texts));
-    Branch::new(head.unwrap_or_default(), step_branches(steps, texts))
-}
-
-/// The lines about a task.
-fn task_lines(task: &Task, texts: &Texts) -> Vec<String> {
-    let mut about = vec![
-        format!("product {}", task.product_id()),
-        out::published_state(task.published()),
-        wording::levels(task),
-    ];
-    if task.r#type() == TaskType::Linked {
-        about.push("linked".to_owned());
+    let mut languages = Vec::new();
+    let mut tag = args.language.as_ref().map(ToString::to_string);
+    while let Some(longer) = tag {
+        tag = longer
+            .rsplit_once('-')
+            .map(|(shorter, _)| shorter.to_owned());
+        languages.push(longer);
     }
-    let mut lines = vec![
-        style(texts.name(task)).bold().to_string(),
-        ids(&task.guid, task.external_id()),
-        about.join(", "),
-    ];
-    lines.extend(when(task.dependencies.as_ref()));
-    let translations = task.translations.iter();
-    lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
-    lines
+    let tree = GuideTree {
+        languages,
+        full: args.full,
+    };
+    out::print(&tree.guide(&document).to_string())
 }
 
-fn step_branches(steps: &[Step], texts: &Texts) -> Vec<Branch> {
-    // The places of observations by the links of their answers.
-    let managers: BTreeMap<&str, usize> = steps
-        .iter()
-        .enumerate()
-        .flat_map(|(index, step)| {
-            let configs = step.feedback_config.iter();
-            let values = configs.flat_map(|config| &config.values);
-            values.map(move |value| (value.link.as_str(), index + 1))
-        })
-        .filter(|(link, _)| !link.is_empty())
-        .collect();
-    steps
-        .iter()
-        .enumerate()
-        .map(|(index, step)| {
-            let manager = managers.get(step.link.as_str()).copied();
-            let questions = step.feedback_config.iter();
-            let questions = questions.map(|config| question(step, config, texts));
-            let lines = step_lines(index + 1, step, manager, texts);
-            Branch::new(lines, questions.collect())
-        })
-        .collect()
+/// Which texts are shown.
+struct GuideTree {
+    /// The tag of the language and its shorter forms; empty for the source.
+    languages: Vec<String>,
+    full: bool,
 }
 
-/// The lines about a step at its place, counted from 1. `manager` is the place of the
-/// observation whose answer leads here.
-fn step_lines(place: usize, step: &Step, manager: Option<usize>, texts: &Texts) -> Vec<String> {
-    // Every field is shown here, in `texts` or in `wording`, or named as left out.
-    let Step {
-        guid: _,
-        title: _,
-        r#type: _,
-        cost: _,
-        published: _,
-        dependencies: _,
-        feedback_config: _,
-        body: _,
-        instructions: _,
-        looping: _,
-        parts: _,
-        skills: _,
-        tags: _,
-        subtask_id: _,
-        subtask_pid: _,
-        translations: _,
-        link: _,
-        external_id: _,
-        // Left out: they follow from the guide or from other fields, or are the system's.
-        task: _,
-        product_id: _,
-        dependency_shorthand: _,
-        etag: _,
-        account_id: _,
-        r_data: _,
-        dirty_record: _,
-        created_ts: _,
-        modified_ts: _,
-    } = step;
-    let kind = wording::kind(step.r#type());
-    let cost = match step.cost() {
-        0 => String::new(),
-        cost => format!(", cost {cost}"),
-    };
-    let state = match step.published() {
-        1 => String::new(),
-        other => format!(
-            " {}",
-            style(format!("[{}]", out::published_state(other))).red()
-        ),
-    };
-    let title = style(texts.title(step)).bold();
-    let kind = style(format!("{kind}{cost}")).cyan();
-    let mut lines = vec![
-        format!("{place}. {kind}: {title}{state}"),
-        ids(&step.guid, step.external_id()),
-    ];
-    if step.r#type() == StepType::Subtask {
-        let task = style(&step.subtask_id).dim();
-        lines.push(match manager {
-            Some(place) => format!("leads to task {task}, linked to an answer of step {place}"),
-            None => format!("leads to task {task} of product {}", step.subtask_pid()),
+impl GuideTree {
+    fn guide(&self, document: &TaskDocument) -> Branch {
+        // The places of observations by the links of their answers.
+        let managers = document.steps.iter().zip(1..).flat_map(|(step, place)| {
+            let links = values(step).map(|value| value.link.as_str());
+            links
+                .filter(|link| !link.is_empty())
+                .map(move |link| (link, place))
         });
+        let managers: BTreeMap<&str, usize> = managers.collect();
+        let steps = document.steps.iter().zip(1..).map(|(step, place)| {
+            let manager = managers.get(step.link.as_str()).copied();
+            let questions = step
+                .feedback_config
+                .iter()
+                .map(|it| self.question(step, it));
+            Branch::new(self.step_lines(place, step, manager), questions.collect())
+        });
+        let head = document.task.as_ref().map(|task| self.task_lines(task));
+        Branch::new(head.unwrap_or_default(), steps.collect())
     }
-    lines.extend(when(step.dependencies.as_ref()));
-    lines.extend(wording::contents(step, texts.hidden(step)));
-    lines.extend(texts.long(step));
-    lines.extend(wording::looping(step));
-    let translations = step.translations.iter();
-    lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
-    lines
+
+    fn task_lines(&self, task: &Task) -> Vec<String> {
+        let mut about = vec![
+            format!("product {}", task.product_id()),
+            out::published_state(task.published()),
+            wording::levels(task),
+        ];
+        if task.r#type() == TaskType::Linked {
+            about.push("linked".to_owned());
+        }
+        let name = |it: &TaskTranslation| it.name.clone();
+        let name = self.text(&task.translations, name, &task.name);
+        let mut lines = vec![
+            style(sanitize(&name)).bold().to_string(),
+            ids(&task.guid, task.external_id()),
+            about.join(", "),
+        ];
+        lines.extend(when(task.dependencies.as_ref()));
+        let translations = task.translations.iter();
+        lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
+        lines
+    }
+
+    /// `manager` is the place of the observation whose answer leads here.
+    fn step_lines(&self, place: usize, step: &Step, manager: Option<usize>) -> Vec<String> {
+        let cost = match step.cost() {
+            0 => String::new(),
+            cost => format!(", cost {cost}"),
+        };
+        let state = match step.published() {
+            1 => String::new(),
+            other => {
+                let state = format!("[{}]", out::published_state(other));
+                format!(" {}", style(state).red())
+            }
+        };
+        let title = |it: &StepTranslation| it.title.clone();
+        let title = self.text(&step.translations, title, &step.title);
+        let title = style(sanitize(&title)).bold();
+        let kind = style(format!("{}{cost}", wording::kind(step.r#type()))).cyan();
+        let mut lines = vec![
+            format!("{place}. {kind}: {title}{state}"),
+            ids(&step.guid, step.external_id()),
+        ];
+        if step.r#type() == StepType::Subtask {
+            let task = style(&step.subtask_id).dim();
+            lines.push(match manager {
+                Some(place) => format!("leads to task {task}, linked to an answer of step {place}"),
+                None => format!("leads to task {task} of product {}", step.subtask_pid()),
+            });
+        }
+        lines.extend(when(step.dependencies.as_ref()));
+        lines.extend(wording::contents(step, self.hidden_texts(step)));
+        if self.full {
+            lines.extend(self.long_texts(step));
+        }
+        lines.extend(wording::looping(step));
+        let translations = step.translations.iter();
+        lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
+        lines
+    }
+
+    /// The question of a step. Its answers are leaves, each with the task that it leads to.
+    fn question(&self, step: &Step, config: &FeedbackConfig) -> Branch {
+        let linked = match config.linked() {
+            true => ", each leads to a task",
+            false => "",
+        };
+        let (name, kind) = (sanitize(&config.name), sanitize(&config.r#type));
+        let head = format!("answers for {} ({kind}){linked}", style(name).magenta());
+        let answers = config.values.iter().map(|value| self.answer(step, value));
+        Branch::new(vec![head], answers.collect())
+    }
+
+    fn answer(&self, step: &Step, value: &FeedbackValue) -> Branch {
+        let translated = |translation: &StepTranslation| {
+            let configs = translation.feedback_config.iter();
+            let mut values = configs.flat_map(|config| &config.values);
+            Some(values.find(|it| it.key == value.key)?.value.clone())
+        };
+        let text = self.text(&step.translations, translated, &value.value);
+        let managed = value.task_json.iter().map(|document| self.guide(document));
+        let line = format!("{}: {}", sanitize(&value.key), sanitize(&text));
+        Branch::new(vec![line], managed.collect())
+    }
+
+    fn long_texts(&self, step: &Step) -> Vec<String> {
+        let body = step.body.as_ref().map(|source| {
+            let body = |it: &StepTranslation| it.body.clone();
+            self.text(&step.translations, body, source)
+        });
+        let mut lines: Vec<String> = body.unwrap_or_default().lines().map(sanitize).collect();
+        let instructions =
+            |it: &StepTranslation| Some(it.instructions.clone()).filter(|list| !list.is_empty());
+        let translated = self.find(&step.translations, instructions);
+        let mark = self.mark(translated.as_ref().map(|(tag, _)| *tag));
+        let instructions = translated.map_or_else(|| step.instructions.clone(), |(_, it)| it);
+        lines.extend(instructions.into_iter().map(|instruction| {
+            let kind = Some(Kind::StructValue(instruction));
+            format!(
+                "instruction {}{mark}",
+                sanitize(&wording::json(&Value { kind }))
+            )
+        }));
+        lines
+    }
+
+    /// Phrases for the texts that are not shown, such as `a text of 120 characters`.
+    fn hidden_texts(&self, step: &Step) -> Vec<String> {
+        if self.full {
+            return Vec::new();
+        }
+        let body = step.body.as_ref().map(|body| match body.chars().count() {
+            1 => "a text of 1 character".to_owned(),
+            count => format!("a text of {count} characters"),
+        });
+        let instructions = wording::instruction_count(step.instructions.len());
+        body.into_iter().chain(instructions).collect()
+    }
+
+    /// The translated text, or that of the source; with a mark if it is not in the language.
+    fn text<T>(
+        &self,
+        translations: &BTreeMap<String, T>,
+        text: impl Fn(&T) -> Option<String>,
+        source: &str,
+    ) -> String {
+        let translated = self.find(translations, text);
+        let mark = self.mark(translated.as_ref().map(|(tag, _)| *tag));
+        translated.map_or_else(|| source.to_owned(), |(_, text)| text) + &mark
+    }
+
+    /// The text in the language or the longest shorter form that has one, and its tag.
+    fn find<T, U>(
+        &self,
+        translations: &BTreeMap<String, T>,
+        text: impl Fn(&T) -> Option<U>,
+    ) -> Option<(&str, U)> {
+        let mut languages = self.languages.iter();
+        languages.find_map(|tag| Some((tag.as_str(), text(translations.get(tag)?)?)))
+    }
+
+    /// The language of a text if it is another than that asked for, as `preview` marks it.
+    fn mark(&self, language: Option<&str>) -> String {
+        match (self.languages.first(), language) {
+            (Some(asked), Some(found)) if found != asked => format!(" [{found}]"),
+            (Some(_), None) => " [source]".to_owned(),
+            _ => String::new(),
+        }
+    }
 }
 
 /// The id of a task or step, and the caller's own if it has one.
 fn ids(guid: &str, external_id: &str) -> String {
     let ids = match external_id {
         "" => guid.to_owned(),
-        own => format!("{guid}, external id {}", out::sanitize(own)),
+        own => format!("{guid}, external id {}", sanitize(own)),
     };
     style(ids).dim().to_string()
 }
@@ -163,40 +239,11 @@ fn when(dependencies: Option<&DependencyGroup>) -> Option<String> {
 
 /// The languages, each with whether it is locked against automatic translation.
 fn languages<'a>(translations: impl Iterator<Item = (&'a String, bool)>) -> Option<String> {
-    let languages: Vec<String> = translations
-        .map(|(tag, locked)| match locked {
-            true => format!("{} (locked)", out::sanitize(tag)),
-            false => out::sanitize(tag),
-        })
-        .collect();
-    (!languages.is_empty()).then(|| {
-        let line = format!("translated: {}", languages.join(", "));
-        style(line).green().to_string()
-    })
-}
-
-/// The question of a step. Its answers are leaves, each with the task that it leads to.
-fn question(step: &Step, config: &FeedbackConfig, texts: &Texts) -> Branch {
-    let linked = if config.linked() {
-        ", each leads to a task"
-    } else {
-        ""
-    };
-    let (name, kind) = (out::sanitize(&config.name), out::sanitize(&config.r#type));
-    let head = format!("answers for {} ({kind}){linked}", style(name).magenta());
-    let answers = config.values.iter();
-    let answers = answers.map(|value| answer(step, value, texts));
-    Branch::new(vec![head], answers.collect())
-}
-
-fn answer(step: &Step, value: &FeedbackValue, texts: &Texts) -> Branch {
-    let (key, text) = (out::sanitize(&value.key), texts.answer(step, value));
-    let managed = value
-        .task_json
-        .as_ref()
-        .map(|document| guide(document, texts));
-    Branch::new(
-        vec![format!("{key}: {text}")],
-        managed.into_iter().collect(),
-    )
+    let languages = translations.map(|(tag, locked)| match locked {
+        true => format!("{} (locked)", sanitize(tag)),
+        false => sanitize(tag),
+    });
+    let languages: Vec<String> = languages.collect();
+    let line = format!("translated: {}", languages.join(", "));
+    (!languages.is_empty()).then(|| style(line).green().to_string())
 }

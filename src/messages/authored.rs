@@ -25,6 +25,10 @@ fn authored_task(task: &Task) -> Task {
         authored.dependencies = None;
     }
     authored.r#type = task.r#type.filter(|it| *it == i32::from(TaskType::Linked));
+    // A translation that is written is locked unless it says otherwise.
+    for translation in authored.translations.values_mut() {
+        translation.locked = translation.locked.filter(|locked| !locked);
+    }
     authored
 }
 
@@ -32,6 +36,9 @@ fn authored_step(step: &Step) -> Step {
     let mut authored = authored_fields(&STEP, step);
     // It is the task of the document.
     authored.task.clear();
+    for translation in authored.translations.values_mut() {
+        translation.locked = translation.locked.filter(|locked| !locked);
+    }
     if authored.dependency_shorthand.is_some() {
         authored.dependencies = None;
     }

@@ -22,10 +22,11 @@ use crate::{
         guides::{self, StoredGuide},
         merge::{self, MergeConflict, MergedGuides},
         out::sanitize,
-        pairing::KnownSteps,
+        pairing::{KnownSteps, pairs},
         wording,
     },
     client::{CallError, Client},
+    config::ApplyArgs,
     messages::{
         authored::authored,
         compare::compare_whole,
@@ -96,12 +97,16 @@ pub(super) async fn check(
     client: &Client,
     guide: &mut ApplyGuide,
     ids: &mut TaskIds,
-    is_merged: bool,
+    args: &ApplyArgs,
 ) -> Result<Option<Blocked>, CliError> {
-    let (Some(stored), Some(applied)) = (&guide.stored, &guide.applied) else {
+    let is_merged = args.merge;
+    let Some(stored) = guide.stored.clone() else {
         return Ok(None);
     };
-    let (stored, applied) = (stored.clone(), applied.clone());
+    let Some(applied) = guide.applied.clone() else {
+        keep_automatic(&mut guide.document, &stored.document, None);
+        return Ok(None);
+    };
     let base = match stored.guide_etag == applied.guide_etag {
         true => stored.document.clone(),
         false => {
@@ -114,6 +119,9 @@ pub(super) async fn check(
     guide.document = guide.file.document.clone();
     ids.adopt(&mut guide.document, &stored.document, Some(&base));
     keep_automatic(&mut guide.document, &stored.document, Some(&base));
+    if args.overwrite {
+        return Ok(None);
+    }
     let mut sent = guide.document.clone();
     ids.resolve(&mut sent);
     let (pending, of_managed) = ids.take_pending(&mut sent);
@@ -411,6 +419,14 @@ pub(super) fn write_merged(
     said: &TaskDocument,
     after: &TaskDocument,
 ) -> Result<(), CliError> {
-    let text = file.updated(said, after)?;
+    // New steps have got other ids than in the dry run.
+    let mut aligned = said.clone();
+    let created: Vec<Option<String>> = pairs(said, after)
+        .map(|(_, step)| step.map(|step| step.guid.clone()))
+        .collect();
+    for (step, guid) in aligned.steps.iter_mut().zip(created) {
+        step.guid = guid.unwrap_or_else(|| step.guid.clone());
+    }
+    let text = file.updated(&aligned, after)?;
     crate::cli::export::write(&file.path, &text)
 }

@@ -53,6 +53,15 @@ fn keep_as_external_id(guid: &str, external_id: &mut Option<String>) {
 }
 
 impl TaskIds {
+    /// The ids of other accounts that the tasks of this one have.
+    pub fn from_external_ids(tasks: &[Task]) -> Self {
+        let mut ids = Self::default();
+        for task in tasks {
+            ids.add(task.external_id(), &task.guid);
+        }
+        ids
+    }
+
     /// Gives the parts of a document the ids that the account has for them, and notes those of its
     /// tasks. Steps that the stored guide does not have are new. `base` is the guide as the
     /// document was last applied: steps without any id are found there.

@@ -1,11 +1,10 @@
 //! A preview as a tree.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use console::style;
 use prost_types::value::Kind;
 
-use super::{answers, subtasks::SubtaskReasons};
 use crate::{
     cli::{
         layout::{Branch, with_hanging_indent},
@@ -19,24 +18,30 @@ use crate::{
     },
 };
 
+/// What the response of a preview does not say.
+#[derive(Default)]
+pub(super) struct Reasons {
+    /// A line about levels.
+    pub levels: Option<String>,
+    /// Lines for subtask steps, by the index of the step in the response.
+    pub subtasks: BTreeMap<usize, Vec<String>>,
+}
+
 /// The tree of the steps, and what is open. Texts that are not in `language` are marked;
 /// an empty `language` is that of the source.
-pub fn text(preview: &PreviewTaskResponse, language: &str, subtasks: &SubtaskReasons) -> String {
+pub(super) fn text(preview: &PreviewTaskResponse, language: &str, reasons: &Reasons) -> String {
     let PreviewTaskResponse {
         task,
         steps,
-        next_page_token: _,
         next_observation,
         open_variables,
-        // A warning names them.
-        unused_answers: _,
-        fingerprint: _,
         hidden_answers,
+        ..
     } = preview;
     let task = task.clone().unwrap_or_default();
     let mut leaves: Vec<Branch> = traces([("the task", &task.trace)]);
     let mut left = steps.iter().enumerate().collect();
-    let context = TreeContext { language, subtasks };
+    let context = TreeContext { language, reasons };
     leaves.extend(context.step_branches(&mut left, 0, task.visibility()));
     let mut text = Branch::new(task_lines(&task), leaves).to_string();
     if let Some(next) = next_observation.last() {
@@ -67,6 +72,8 @@ pub fn text(preview: &PreviewTaskResponse, language: &str, subtasks: &SubtaskRea
         let meaning = "a translation whose source text has changed since";
         text.push_str(&with_hanging_indent("[outdated]: ", meaning));
     }
+    let levels = reasons.levels.iter();
+    text.extend(levels.map(|line| with_hanging_indent("levels: ", line)));
     text
 }
 
@@ -113,7 +120,7 @@ fn task_lines(task: &PreviewedTask) -> Vec<String> {
 /// What the branches of steps depend on in addition to the steps.
 struct TreeContext<'a> {
     language: &'a str,
-    subtasks: &'a SubtaskReasons,
+    reasons: &'a Reasons,
 }
 
 impl TreeContext<'_> {
@@ -133,7 +140,7 @@ impl TreeContext<'_> {
             let Some((index, step)) = steps.pop_front() else {
                 break;
             };
-            let subtask_lines = self.subtasks.of(index).iter();
+            let subtask_lines = self.reasons.subtasks.get(&index).into_iter().flatten();
             let mut leaves: Vec<Branch> = subtask_lines
                 .map(|line| Branch::new(vec![line.clone()], Vec::new()))
                 .collect();
@@ -153,20 +160,12 @@ impl TreeContext<'_> {
 fn step_lines(place: usize, step: &PreviewedStep, asked: &str, reached: Visibility) -> Vec<String> {
     let PreviewedStep {
         guid,
-        task: _,
-        via: _,
-        r#type: _,
         cost,
-        etag: _,
-        visibility: _,
-        reasons: _,
         title,
         body,
         instructions,
         instructions_language,
-        question: _,
-        trace: _,
-        subtask_trace: _,
+        ..
     } = step;
     let cost = match cost {
         0 => String::new(),
@@ -305,8 +304,7 @@ fn compared(condition: &TracedCondition) -> String {
         operator,
         targets,
         value,
-        reason: _,
-        path: _,
+        ..
     } = condition;
     let seen = value.as_ref().map(wording::target).unwrap_or_default();
     let seen = match condition.reason() {
@@ -334,7 +332,7 @@ fn open_variable(variable: &OpenVariable, listed: &[PreviewedStep]) -> String {
     let OpenVariable { name, steps, keys } = variable;
     let mut asking = listed.iter().filter(|step| {
         let mut question = step.question.iter();
-        question.any(|question| answers::sets(question, name))
+        question.any(|question| super::sets(question, name))
     });
     let is_asked_by_hidden_steps = asking.next().is_some_and(|first| {
         let is_hidden = |step: &PreviewedStep| step.visibility() == Visibility::Hidden;

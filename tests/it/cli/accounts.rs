@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, Command, Says, binary_text, command, text},
+    command::{Cli, Command, binary_text, command, text},
     databases::{postgres, runtime},
     prelude::*,
     scratch::Scratch,

@@ -125,7 +125,9 @@ fn comparable(directory: &Path) -> Vec<Value> {
         .map(|file| fs::read_to_string(file.expect("a file").path()).expect("a text"))
         .map(|text| serde_json::from_str(&text).expect("JSON"))
         .collect();
-    documents.sort_by_key(|document| ["name", "guid"].map(|field| text(&document["task"][field])));
+    documents.sort_by_key(|document| {
+        ["name", "published"].map(|field| document["task"][field].to_string())
+    });
     let mut ids = HashMap::new();
     for document in &mut documents {
         make_comparable(document, &mut ids);
@@ -231,13 +233,15 @@ fn an_error_in_a_document_names_its_line(cli: Cli) {
         .expect("its line");
     let refused = format!("line {line}, step 1 \"Read\": document.steps[0].cost: ");
     // When it creates the guide, and when it changes it.
-    for _ in 0..2 {
+    for pass in 0..2 {
         for args in [&[][..], &["--dry-run"]] {
             let output = apply(&cli, directory.path(), args);
             assert_eq!(output.code, Some(1), "{}", output.stderr);
             assert!(output.stderr.contains(&refused), "{}", output.stderr);
         }
-        cli.import(&guide("A"));
+        if pass == 0 {
+            cli.import(&guide("A"));
+        }
     }
 }
 

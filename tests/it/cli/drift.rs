@@ -34,9 +34,15 @@ fn guide(name: &str) -> Value {
     json!({
         "task": {"name": name, "product_id": 7, "external_id": name},
         "steps": [
-            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read", "body": "<p>a</p>"},
-            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Look", "tags": ["a"]},
-            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
+            {
+                "product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read",
+                "body": "<p>a</p>", "external_id": "read",
+            },
+            {
+                "product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Look",
+                "tags": ["a"], "external_id": "look",
+            },
+            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done", "external_id": "done"},
         ],
     })
 }
@@ -358,6 +364,11 @@ fn steps_and_managed_tasks_are_merged(cli: Cli) {
         assert_eq!(managed(&mut merged, answer)["steps"][0]["title"], title);
     }
     // A managed task that one has changed and the other does not manage any more.
+    change(&cli, &guid, |guide| {
+        managed(guide, 0)["steps"][0]["title"] = json!("Theirs again");
+    });
+    let text = fs::read_to_string(directory.path().join("laptop.json")).expect("a file");
+    document = serde_json::from_str(&text).expect("JSON");
     let value = managed(&mut document, 0).clone();
     assert!(value.is_object());
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -366,11 +377,7 @@ fn steps_and_managed_tasks_are_merged(cli: Cli) {
     write(&directory, "laptop.json", &document);
     stopped(
         apply(&cli, directory.path(), &["--merge"]),
-        &[
-            "conflict",
-            "is no longer managed",
-            "\"Theirs in a managed task\"",
-        ],
+        &["conflict", "is no longer managed", "\"Theirs again\""],
     );
 }
 
@@ -435,7 +442,7 @@ fn a_managed_task_that_leads_to_a_new_guide_is_not_merged(cli: Cli) {
     let linked = |steps: Value| {
         let mut document = guide("First");
         document["steps"][0] = json!({
-            "product_id": 7, "type": "STEP_TYPE_OBSERVATION", "title": "Which?",
+            "product_id": 7, "type": "STEP_TYPE_OBSERVATION", "title": "Which?", "external_id": "w",
             "feedback_config": [{"name": "which", "type": "enum", "linked": true, "values": [
                 {"key": "a", "value": "A", "task_json": {"task": {}, "steps": steps}},
             ]}],

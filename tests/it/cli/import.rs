@@ -359,9 +359,11 @@ fn an_export_of_another_account_needs_as_new(cli: Cli) {
         "the document is of task {guid}, which this account does not have: `expertise import \
          --as-new` creates a task from it"
     );
-    refused
-        .stderr
-        .says(&[advice.as_str(), "`expertise apply DIR`", "(TASK_NOT_FOUND)"]);
+    refused.stderr.says(&[
+        advice.as_str(),
+        "`expertise apply FILE`",
+        "(TASK_NOT_FOUND)",
+    ]);
     let created = import(&["--as-new"]).succeeded();
     assert!(created.stdout.starts_with("created "), "{}", created.stdout);
     assert_eq!(count_standard_tasks(&elsewhere), 1);

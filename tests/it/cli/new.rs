@@ -34,7 +34,11 @@ fn a_file_that_exists_is_left_as_it_is() {
     let written = fs::read_to_string(&file).expect("the guide");
     assert_eq!(
         written,
-        command(&["new", "-o", "-"]).run().succeeded().stdout
+        command(&["new", "-o", "-"])
+            .run()
+            .succeeded()
+            .stdout
+            .replace("\"the-lamp-stays-dark\"", "\"a\"")
     );
     fs::write(&file, "mine").expect("a file");
     new().fails_with(1, &["a.json exists, and is left as it is"]);
@@ -47,7 +51,7 @@ fn a_new_guide_is_imported_as_it_is(cli: Cli) {
     let guide = command(&["new"]).run().succeeded().stdout;
     let import = cli.command(&["import", "-", "--format=json"]).stdin(&guide);
     let report = import.run().succeeded().json();
-    assert_eq!(report[0]["ignored_paths"], json!([]));
+    assert_eq!(report[0].get("ignored_paths"), None);
     let guid = text(&report[0]["guid"]);
     let preview = cli
         .command(&["preview", &guid, "--answer=plugged_in=no"])

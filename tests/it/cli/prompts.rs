@@ -32,7 +32,7 @@ fn delete_deletes_with_consent_only(cli: Cli) {
 fn prune_deletes_with_consent_only(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
-    let document = json!({"task": {"name": "Kept", "product_id": 7}});
+    let document = json!({"task": {"name": "Kept", "product_id": 7, "external_id": "kept"}});
     fs::write(directory.path().join("kept.json"), document.to_string()).expect("a file");
     let apply = format!("apply {} --prune", directory.path().display());
     let (shown, code) = cli.answered("n\n", &apply, &[]);

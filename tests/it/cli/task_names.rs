@@ -58,7 +58,7 @@ fn a_name_that_is_no_file_is_refused_as_both(cli: Cli) {
     import(&cli, "One");
     for command in ["lint", "preview", "graph"] {
         let output = cli.command(&[command, "Two"]).run();
-        let part = "there is no file \"Two\", and no task of this account has this name";
+        let part = "there is no file \"Two\", and no task of this account has the name \"Two\"";
         assert_eq!(output.code, Some(1));
         assert!(output.stderr.contains(part), "{}", output.stderr);
         // A file wins over a task.
