@@ -168,12 +168,13 @@ fn with_field<M: prost::Message + Default>(
     let mut json = document::json(name, message).ok()?;
     let former = document::json(name, former).ok()?;
     let object = match &path.language {
-        Some(language) => &mut json[TRANSLATIONS][language],
+        Some(language) => json.get_mut(TRANSLATIONS)?.get_mut(language)?,
         None => &mut json,
     };
+    let members = object.as_object_mut()?;
     match path.value(&former) {
-        Some(value) => object[path.name] = value.clone(),
-        None => drop(object.as_object_mut()?.remove(path.name)),
+        Some(value) => drop(members.insert(path.name.to_owned(), value.clone())),
+        None => drop(members.remove(path.name)),
     }
     document::from_json(name, &json).ok()
 }

@@ -16,7 +16,8 @@ use crate::{
     config::{Format, RestoreArgs},
     messages::managed_documents::all_managed,
     proto::v1::{
-        ImportOutcome, RestoreRevisionRequest, RestoreRevisionResponse, TaskDocument, TaskRevision,
+        ImportOutcome, ListTasksRequest, RestoreRevisionRequest, RestoreRevisionResponse, Task,
+        TaskDocument, TaskRevision,
     },
 };
 
@@ -106,11 +107,14 @@ async fn send(
     document: &TaskDocument,
 ) -> Result<RestoreRevisionResponse, CliError> {
     let guid = message.task.clone();
-    let answer = client.call(message).await;
-    answer.map_err(|error| match error.reason.as_str() {
+    let error = match client.call(message).await {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    Err(match error.reason.as_str() {
         "ETAG_MISMATCH" => CliError::changed_since(&guid),
         "REVISION_UNRESTORABLE" => with_steps(error, document).into(),
-        "EXTERNAL_ID_TAKEN" => with_advice(client, error).into(),
+        "EXTERNAL_ID_TAKEN" => with_advice(client, error, document).await.into(),
         _ => error.into(),
     })
 }
@@ -125,10 +129,19 @@ fn with_steps(mut error: CallError, document: &TaskDocument) -> CallError {
     error
 }
 
-/// Another guide has taken the place.
-fn with_advice(client: &Client, mut error: CallError) -> CallError {
-    if let Some(other) = &error.resource {
-        let delete = client.command(&format!("delete {other}"));
+/// Names the guide that has taken the place.
+async fn with_advice(client: &Client, mut error: CallError, document: &TaskDocument) -> CallError {
+    let filters = ListTasksRequest {
+        external_id: document
+            .task
+            .as_ref()
+            .map_or("", Task::external_id)
+            .to_owned(),
+        ..ListTasksRequest::default()
+    };
+    let others = guides::list(client, filters).await.unwrap_or_default();
+    if let [other] = others.as_slice() {
+        let delete = client.command(&format!("delete {}", other.guid));
         error.message = format!(
             "{}: to restore this one, delete the other guide with `{delete}`, or give it another \
              external id",

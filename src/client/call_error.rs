@@ -23,9 +23,6 @@ pub struct CallError {
     /// The field of the request that names a missing resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// The name of the resource that the call is about, such as that which has an id already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resource: Option<Box<str>>,
     /// What is wrong with the request or with the state it needs, as much as an answer
     /// has room for.
     pub violations: Vec<CallViolation>,
@@ -100,9 +97,6 @@ impl CallError {
         Self {
             code: code_name(status.code()),
             field: field.map(|field| sanitize(field).into_boxed_str()),
-            resource: details
-                .resource_info()
-                .map(|it| sanitize(&it.resource_name).into_boxed_str()),
             message: message_with_advice(text, &reason, names_account),
             undecided: may_have_taken_effect(status),
             caller_refused: is_caller_refused(status),
@@ -124,7 +118,6 @@ impl fmt::Display for CallError {
             reason,
             message,
             field: _,
-            resource: _,
             violations,
             unlisted,
             undecided: _,

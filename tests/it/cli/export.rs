@@ -371,7 +371,7 @@ fn an_existing_file_of_the_guide_keeps_its_form(cli: Cli) {
     cli.import(&document);
     let written = export().file("kettle.json");
     written.says(&[
-        "\"external_id\": \"ask\", \"tags\": [\"start\"]}",
+        "\"external_id\": \"ask\",\n            \"tags\": [\"start\"]\n        },",
         "\"type\": \"STEP_TYPE_END\",   \"title\": \"It boils\",",
         "{\"externalId\": \"kettle\", \"name\": \"Kettle\", \"product_id\": 7}",
         "\"title\": \"New\"",
