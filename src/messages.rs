@@ -6,6 +6,7 @@ pub mod compare;
 pub mod decode;
 pub mod document_masks;
 pub mod encode;
+pub mod encoded_resource;
 pub mod fields;
 pub mod ignored;
 pub mod kept_guide;

@@ -46,7 +46,10 @@ impl StepService for Services {
                 Idempotency::read(&request.request_id, "CreateStep", &request, violations);
             let mut field = violations.at("step");
             let new = field.required(request.step).and_then(|step| {
-                STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
+                ignored.add(STEP.sent(
+                    &step.encode_to_vec(),
+                    [FieldUse::System, FieldUse::Identity],
+                ));
                 ignored.add(decode_step::not_honored(&step));
                 decode_step::new(step, field)
             });

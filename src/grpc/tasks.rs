@@ -47,7 +47,10 @@ impl TaskService for Services {
                 Idempotency::read(&request.request_id, "CreateTask", &request, violations);
             let mut field = violations.at("task");
             let task = field.required(request.task)?;
-            TASK.list_sent(&task.encode_to_vec(), FieldUse::Identity, &mut ignored);
+            ignored.add(TASK.sent(
+                &task.encode_to_vec(),
+                [FieldUse::System, FieldUse::Identity],
+            ));
             Some((idempotency, decode_task::new(task, field)?))
         })?;
         let ignored_paths = ignored.into_paths("task");

@@ -10,11 +10,10 @@ use prost::Message;
 use serde_json::Value;
 
 use super::{
+    encoded_resource::{EncodedResource, FieldKey},
     fields::{FieldUse, ResourceFields, STEP, TASK, TRANSLATIONS},
     managed_documents::{managed_document, managed_documents, values, values_mut},
-    mask::MapEntry,
     sent_fields::UNMANAGED_ONLY,
-    wire,
 };
 use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};
 
@@ -120,10 +119,6 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
     }
 }
 
-/// The encoded values of each field, several for a repeated one. The keys sort the fields of
-/// translations last.
-type EncodedFields<'a> = BTreeMap<(Option<&'a str>, u32, &'static str), Vec<&'a [u8]>>;
-
 /// The fields in which two encoded tasks or steps differ: those that an import honors, and those of
 /// translations one by one.
 pub fn changed_fields(
@@ -134,39 +129,26 @@ pub fn changed_fields(
     if base == target {
         return Vec::new();
     }
-    let [base, target] = [base, target].map(|bytes| honored(resource, bytes));
-    let changed = base
-        .iter()
-        .filter(|(key, value)| target.get(key) != Some(value));
-    let added = target.iter().filter(|(key, _)| !base.contains_key(key));
-    let fields = changed
-        .chain(added)
-        .map(|((language, _, name), _)| FieldPath {
-            language: language.map(str::to_owned),
-            name,
-        });
-    fields.collect()
+    let [EncodedResource(base), EncodedResource(target)] =
+        [base, target].map(|bytes| EncodedResource::read(resource, bytes).unwrap_or_default());
+    let added = target.keys().filter(|key| !base.contains_key(key));
+    let all = base.keys().chain(added);
+    all.filter(|key| base.get(key) != target.get(key))
+        .filter_map(|key| honored(resource, *key))
+        .collect()
 }
 
-fn honored<'a>(resource: &'static ResourceFields, message: &'a [u8]) -> EncodedFields<'a> {
-    let mut honored = EncodedFields::new();
-    for field in wire::fields(message).unwrap_or_default() {
-        if field.number == resource.translations {
-            let Some((language, texts)) = MapEntry::split(field.content) else {
-                continue;
-            };
-            for text in wire::fields(texts).unwrap_or_default() {
-                if let Some(name) = resource.translation.get(&text.number) {
-                    let texts = honored.entry((Some(language), 0, name)).or_default();
-                    texts.push(text.whole);
-                }
-            }
-        } else if let Some((name, FieldUse::Honored)) = resource.get(field.number) {
-            let values = honored.entry((None, field.number, name)).or_default();
-            values.push(field.whole);
-        }
-    }
-    honored
+fn honored(resource: &'static ResourceFields, key: FieldKey<'_>) -> Option<FieldPath> {
+    let (language, number) = key;
+    let name = match (language, resource.get(number)) {
+        (Some(_), _) => resource.translation.get(&number)?,
+        (None, Some((name, FieldUse::Honored))) => name,
+        (None, _) => return None,
+    };
+    Some(FieldPath {
+        language: language.map(str::to_owned),
+        name,
+    })
 }
 
 pub fn encoded_task(guide: &TaskDocument) -> Vec<u8> {

@@ -1,13 +1,14 @@
 //! The fields of tasks and steps, and what becomes of each, as the contract declares it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
-use super::{ignored::Ignored, message_json::descriptor, wire};
+use super::{
+    encoded_resource::{FieldKey, MAP_VALUE},
+    message_json::descriptor,
+    wire,
+};
 
 /// The map of translations.
 pub const TRANSLATIONS: &str = "translations";
@@ -32,15 +33,12 @@ pub enum FieldUse {
 /// The fields of a task or step.
 #[derive(Debug)]
 pub struct ResourceFields {
-    /// By number.
-    fields: BTreeMap<u32, (String, FieldUse)>,
+    /// By the numbers that lead to them: its own, and those in questions that are not honored.
+    fields: BTreeMap<Vec<u32>, (String, FieldUse)>,
     /// The number of [`TRANSLATIONS`].
     pub translations: u32,
     /// The fields of a translation by number.
     pub translation: BTreeMap<u32, String>,
-    /// Fields of messages in the resource that are not honored: their paths, and the numbers of
-    /// the fields that lead to them.
-    nested: Vec<(String, Vec<u32>)>,
 }
 
 pub static TASK: LazyLock<ResourceFields> = LazyLock::new(|| ResourceFields::read("Task"));
@@ -50,115 +48,104 @@ impl ResourceFields {
     #[allow(clippy::expect_used)] // The build script has compiled the descriptors.
     fn read(name: &str) -> Self {
         let message = descriptor(name).expect("a message of the contract");
-        let fields = message.fields();
-        let fields = fields.map(|it| (it.number(), (it.name().to_owned(), field_use(&it))));
         let translations = message.get_field_by_name(TRANSLATIONS);
         let translations = translations.expect("a map of translations");
         let translated = submessage(&translations).expect("a message");
         let texts = translated.fields();
-        let mut nested = Vec::new();
-        find_nested(&message, "", &[], &mut nested);
+        let mut fields = BTreeMap::new();
+        add_fields(&message, "", &[], &mut fields);
         Self {
-            fields: fields.collect(),
+            fields,
             translations: translations.number(),
             translation: texts
                 .map(|it| (it.number(), it.name().to_owned()))
                 .collect(),
-            nested,
         }
     }
 
     /// The name of a field, and what a caller can do with it.
     pub fn get(&self, number: u32) -> Option<(&str, FieldUse)> {
-        let (name, field_use) = self.fields.get(&number)?;
+        let (name, field_use) = self.fields.get(&[number][..])?;
         Some((name, *field_use))
+    }
+
+    fn own(&self) -> impl Iterator<Item = (u32, &str, FieldUse)> {
+        let fields = self.fields.iter();
+        fields.filter_map(|(numbers, (name, field_use))| match numbers[..] {
+            [number] => Some((number, name.as_str(), *field_use)),
+            _ => None,
+        })
+    }
+
+    pub fn is_shorthand(&self, key: FieldKey<'_>) -> bool {
+        matches!(key, (None, number) if matches!(self.get(number), Some((SHORTHAND, _))))
     }
 
     /// The number of the field of this name, and what a caller can do with it.
     pub fn find(&self, name: &str) -> Option<(u32, &str, FieldUse)> {
-        let mut fields = self.fields.iter();
-        fields.find_map(|(number, (it, field_use))| {
-            (it == name).then_some((*number, it.as_str(), *field_use))
-        })
+        self.own().find(|(_, it, _)| *it == name)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.fields.values().map(|(name, _)| name.as_str())
+        self.own().map(|(_, name, _)| name)
     }
 
     /// The names of the fields that an update changes, sorted.
     pub fn honored(&self) -> Vec<&str> {
-        let fields = self.fields.values();
-        let honored = fields.filter(|(_, field_use)| *field_use == FieldUse::Honored);
-        let mut names: Vec<&str> = honored.map(|(name, _)| name.as_str()).collect();
+        let honored = self.own().filter(|(_, _, it)| *it == FieldUse::Honored);
+        let mut names: Vec<&str> = honored.map(|(_, name, _)| name).collect();
         names.sort_unstable();
         names
     }
 
-    pub fn is_shorthand(&self, number: u32) -> bool {
-        matches!(self.get(number), Some((SHORTHAND, _)))
-    }
-
     /// Whether an encoded message has the field of this name.
     pub fn is_sent(&self, name: &str, message: &[u8]) -> bool {
+        let fields = wire::fields(message).unwrap_or_default();
         let found = self.find(name);
-        found.is_some_and(|(number, _, _)| wire::has(message, &[number]))
+        found.is_some_and(|(number, _, _)| fields.iter().any(|field| field.number == number))
     }
 
-    /// Lists the fields of an encoded message that the system sets, and those of another use.
-    pub fn list_sent(&'static self, message: &[u8], other: FieldUse, ignored: &mut Ignored) {
-        ignored.add(self.sent(message, other).into_iter().map(|(name, _)| name));
-    }
-
-    /// The fields of an encoded message that the system sets, and those of another use, with the numbers
-    /// that lead to them.
-    fn sent(&'static self, message: &[u8], other: FieldUse) -> Vec<(&'static str, Vec<u32>)> {
-        let sent = wire::fields(message).unwrap_or_default();
-        let numbers: BTreeSet<u32> = sent.iter().map(|field| field.number).collect();
-        let fields = numbers.into_iter().filter_map(|number| {
-            let (name, field_use) = self.get(number)?;
-            let is_listed = field_use == FieldUse::System || field_use == other;
-            is_listed.then_some((name, vec![number]))
+    /// The paths of these uses that an encoded message has.
+    pub fn sent(&'static self, message: &[u8], uses: [FieldUse; 2]) -> Vec<&'static str> {
+        let fields = wire::fields(message).unwrap_or_default();
+        let listed = self.fields.iter().filter(|(numbers, (_, field_use))| {
+            uses.contains(field_use) && !wire::find(&fields, numbers).is_empty()
         });
-        let nested = self.nested.iter();
-        let nested = nested.filter(|(_, numbers)| wire::has(message, numbers));
-        let nested = nested.map(|(path, numbers)| (path.as_str(), numbers.clone()));
-        fields.chain(nested).collect()
+        listed.map(|(_, (path, _))| path.as_str()).collect()
     }
 
-    /// The fields that an update does not honor and whose sent values are not stored: those that the
-    /// system sets, those that only creates honor, and `not_honored`. `stored` encodes what is stored.
+    /// The listed fields whose sent values are not those that are stored. `stored` encodes these.
     pub fn differing(
         &'static self,
         message: &[u8],
-        not_honored: &[&'static str],
+        is_listed: impl Fn(&str, FieldUse) -> bool,
         stored: impl FnOnce() -> Vec<u8>,
     ) -> Vec<&'static str> {
-        let mut sent = self.sent(message, FieldUse::Creation);
-        for (number, (name, _)) in &self.fields {
-            if let Some(name) = not_honored.iter().find(|it| *it == name)
-                && wire::has(message, &[*number])
-            {
-                sent.push((*name, vec![*number]));
-            }
-        }
+        let message = wire::fields(message).unwrap_or_default();
+        let sent: Vec<_> = self
+            .fields
+            .iter()
+            .filter(|(_, (path, field_use))| is_listed(path, *field_use))
+            .map(|(numbers, (path, _))| (path, numbers, wire::find(&message, numbers)))
+            .filter(|(_, _, values)| !values.is_empty())
+            .collect();
         if sent.is_empty() {
             return Vec::new();
         }
         let stored = stored();
-        let differs = |(_, numbers): &(&str, Vec<u32>)| {
-            let (sent, stored) = (
-                wire::contents(message, numbers),
-                wire::contents(&stored, numbers),
-            );
-            match numbers.as_slice() {
+        let stored = wire::fields(&stored).unwrap_or_default();
+        let differs = |numbers: &[u32], sent: &[&[u8]]| {
+            let stored = wire::find(&stored, numbers);
+            match numbers {
                 [_] => sent != stored,
                 // Elements may have been removed.
                 _ => sent.iter().any(|value| !stored.contains(value)),
             }
         };
-        sent.retain(differs);
-        sent.into_iter().map(|(name, _)| name).collect()
+        let differing = sent
+            .iter()
+            .filter(|(_, numbers, sent)| differs(numbers, sent));
+        differing.map(|(path, _, _)| path.as_str()).collect()
     }
 }
 
@@ -195,30 +182,33 @@ fn submessage(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     message.map_entry_value_field().kind().as_message().cloned()
 }
 
-/// Finds the fields that are not honored in the questions of a resource and of its translations.
-fn find_nested(
+/// Adds the fields of a resource, and those that are not honored in its questions and in those of
+/// its translations.
+fn add_fields(
     message: &MessageDescriptor,
     path: &str,
     numbers: &[u32],
-    found: &mut Vec<(String, Vec<u32>)>,
+    fields: &mut BTreeMap<Vec<u32>, (String, FieldUse)>,
 ) {
-    /// The number of the value in an entry of a map.
-    const MAP_VALUE: u32 = 2;
     /// Only the question of the step itself can be linked.
     const LINKED: &str = "translations.feedback_config.linked";
     for field in message.fields() {
         let path = format!("{path}{}", field.name());
         let mut numbers = [numbers, &[field.number()]].concat();
-        let is_nested = numbers.len() > 1;
-        if path == LINKED || (is_nested && field_use(&field) == FieldUse::System) {
-            found.push((path, numbers));
-        } else if matches!(field.name(), TRANSLATIONS | "feedback_config" | "values")
+        let field_use = match path.as_str() {
+            LINKED => FieldUse::System,
+            _ => field_use(&field),
+        };
+        if numbers.len() == 1 || field_use == FieldUse::System {
+            fields.insert(numbers.clone(), (path.clone(), field_use));
+        }
+        if matches!(field.name(), TRANSLATIONS | "feedback_config" | "values")
             && let Some(message) = submessage(&field)
         {
             if field.is_map() {
                 numbers.push(MAP_VALUE);
             }
-            find_nested(&message, &format!("{path}."), &numbers, found);
+            add_fields(&message, &format!("{path}."), &numbers, fields);
         }
     }
 }

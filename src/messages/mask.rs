@@ -9,9 +9,9 @@ use prost_types::FieldMask;
 
 use super::{
     compare::FieldPath,
+    encoded_resource::{EncodedResource, FieldKey, TRANSLATION},
     fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
     ignored::Ignored,
-    wire,
 };
 use crate::domain::{
     import::AbsentFields,
@@ -29,26 +29,23 @@ pub const MAX_MASK_PATHS: usize = 1_000;
 #[derive(Debug)]
 pub struct Mask {
     fields: &'static ResourceFields,
-    paths: Paths,
-    /// Whether a shorthand that was sent replaces the conditions, as in a document.
-    honors_shorthand: bool,
-    /// Whether a change to a part of a translation locks it, as a person made it.
-    locks_edited: bool,
+    purpose: Purpose,
+    named: NamedFields,
+    others: OtherFields,
 }
 
-#[derive(Debug)]
-enum Paths {
-    /// No mask: the fields that were sent, and those that are reset if they were not.
-    Populated {
-        reset: BTreeSet<&'static str>,
-    },
-    /// `*`: every honored field.
-    All,
-    Named(NamedPaths),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// A change to a part of a translation locks it, as a person made it.
+    Update,
+    /// A shorthand replaces the conditions.
+    Document,
+    Merge,
 }
 
+/// The fields that are replaced, also if they were not sent.
 #[derive(Debug, Default)]
-struct NamedPaths {
+struct NamedFields {
     fields: BTreeSet<&'static str>,
     translations: BTreeMap<Language, LanguageMask>,
 }
@@ -61,6 +58,21 @@ enum LanguageMask {
     Fields(BTreeSet<&'static str>),
 }
 
+/// What becomes of honored fields and translations that are not named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OtherFields {
+    Kept,
+    ReplacedIfSent,
+    Replaced,
+}
+
+/// What a mask chooses of a stored task or step, and of the one that was sent.
+struct Choice<'m> {
+    kept: EncodedResource<'m>,
+    replaced: EncodedResource<'m>,
+    sent: EncodedResource<'m>,
+}
+
 impl Mask {
     /// Reads a mask. Notes paths that it may not name, and lists those that are
     /// ignored.
@@ -71,15 +83,13 @@ impl Mask {
         ignored: &mut Ignored,
     ) -> Self {
         let FieldMask { paths } = mask.unwrap_or_default();
-        let paths = match paths.as_slice() {
-            [] => Paths::Populated {
-                reset: BTreeSet::new(),
-            },
-            [path] if path == "*" => Paths::All,
+        let mut named = NamedFields::default();
+        let others = match paths.as_slice() {
+            [] => OtherFields::ReplacedIfSent,
+            [path] if path == "*" => OtherFields::Replaced,
             paths => {
                 let mut mask = violations.at("update_mask");
                 let mut list = mask.field("paths");
-                let mut named = NamedPaths::default();
                 if list.at_most(paths.len(), MAX_MASK_PATHS) {
                     for (index, path) in paths.iter().enumerate() {
                         if let Err((reason, description)) = named.add(path, fields, ignored) {
@@ -87,14 +97,14 @@ impl Mask {
                         }
                     }
                 }
-                Paths::Named(named)
+                OtherFields::Kept
             }
         };
         Self {
             fields,
-            paths,
-            honors_shorthand: false,
-            locks_edited: true,
+            purpose: Purpose::Update,
+            named,
+            others,
         }
     }
 
@@ -107,18 +117,21 @@ impl Mask {
     ) -> Self {
         Self {
             fields,
-            paths: match absent {
-                AbsentFields::Keep => Paths::Populated { reset },
-                AbsentFields::Reset => Paths::All,
+            purpose: Purpose::Document,
+            named: NamedFields {
+                fields: reset,
+                ..NamedFields::default()
             },
-            honors_shorthand: true,
-            locks_edited: false,
+            others: match absent {
+                AbsentFields::Keep => OtherFields::ReplacedIfSent,
+                AbsentFields::Reset => OtherFields::Replaced,
+            },
         }
     }
 
     /// The mask of these fields.
     pub fn for_fields(fields: &'static ResourceFields, paths: &[FieldPath]) -> Self {
-        let mut named = NamedPaths::default();
+        let mut named = NamedFields::default();
         for FieldPath { language, name } in paths {
             match language.as_deref().map(Language::parse) {
                 None => {
@@ -130,216 +143,118 @@ impl Mask {
         }
         Self {
             fields,
-            paths: Paths::Named(named),
-            honors_shorthand: false,
-            locks_edited: false,
+            purpose: Purpose::Merge,
+            named,
+            others: OtherFields::Kept,
         }
     }
 
     /// Whether a path names the field; `*` does not.
     pub fn names(&self, field: &str) -> bool {
-        matches!(&self.paths, Paths::Named(paths) if paths.fields.contains(field))
+        self.named.fields.contains(field)
     }
 
     /// Whether the update changes a field.
     pub fn selects(&self, field: &str, is_sent: impl FnOnce() -> bool) -> bool {
-        match &self.paths {
-            Paths::Populated { reset } => is_sent() || reset.contains(field),
-            Paths::All => true,
-            Paths::Named(paths) => paths.fields.contains(field),
-        }
+        self.names(field)
+            || match self.others {
+                OtherFields::Kept => false,
+                OtherFields::ReplacedIfSent => is_sent(),
+                OtherFields::Replaced => true,
+            }
     }
 
-    /// An encoded message with the selected fields of another one. Those that `not_honored` names
-    /// are not selected. `None` if the bytes are no messages.
-    ///
-    /// Fields are copied as they are encoded: decoded dynamically, JSON takes many times as much
-    /// memory.
+    /// An encoded task or step with the selected fields of another one. Those that `not_honored`
+    /// names are not selected. `None` if the bytes are no messages.
     pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Vec<u8>> {
-        let translations = self.fields.translations;
-        let selection = self.selection(sent, not_honored)?;
-        let mut merged = merge(stored, sent, |number| {
-            let is_sent = selection.takes_sent(number);
-            // Drop the stored shorthand: it duplicates `dependencies`.
-            let is_dropped =
-                number == translations || (!is_sent && self.fields.is_shorthand(number));
-            (!is_dropped).then_some(is_sent)
-        })?;
-        let [stored, sent] = [stored, sent].map(|message| {
-            let fields = wire::fields(message)?.into_iter();
-            let entries = fields.filter(|field| field.number == translations);
-            let entries = entries.map(|it| MapEntry::read(it.content));
-            entries.collect::<Option<Vec<_>>>()
-        });
-        for entry in self.translations(stored?, sent?)? {
-            wire::append(translations, &entry.encode(), &mut merged);
-        }
-        Some(merged)
+        let Choice { mut kept, sent, .. } = self.choose(stored, sent, not_honored)?;
+        kept.0.extend(sent.0);
+        Some(kept.encode(self.fields))
     }
 
     /// Whether each selected field was sent exactly as it is stored. [`Self::apply`] then changes
     /// nothing.
     pub fn keeps_all(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> bool {
-        let selected = |message| {
-            let selection = self.selection(sent, not_honored)?;
-            let fields = wire::fields(message)?.into_iter();
-            let selected = fields.filter(|field| selection.takes_sent(field.number));
-            Some(selected.map(|field| field.whole).collect::<Vec<_>>())
-        };
-        selected(stored).is_some_and(|stored| selected(sent) == Some(stored))
+        let choice = self.choose(stored, sent, not_honored);
+        choice.is_some_and(|choice| choice.replaced == choice.sent)
     }
 
-    fn selection<'a>(&'a self, sent: &[u8], not_honored: &'a [&'a str]) -> Option<Selection<'a>> {
-        let sent_numbers = wire::fields(sent)?.into_iter().map(|field| field.number);
-        let sent_numbers: Vec<u32> = sent_numbers.collect();
-        let has_shorthand = sent_numbers.iter().any(|it| self.fields.is_shorthand(*it));
-        Some(Selection {
-            mask: self,
-            not_honored,
-            has_shorthand: self.honors_shorthand && has_shorthand,
-            sent_numbers,
-        })
-    }
-
-    /// The translations after the update. Those that were sent keep their keys, so that violations
-    /// name them.
-    fn translations<'a>(
+    fn choose<'m>(
         &self,
-        stored: Vec<MapEntry<'a>>,
-        sent: Vec<MapEntry<'a>>,
-    ) -> Option<Vec<MapEntry<'a>>> {
-        let masks = match &self.paths {
-            Paths::All => return Some(sent),
-            Paths::Populated { reset: fields } | Paths::Named(NamedPaths { fields, .. })
-                if fields.contains(TRANSLATIONS) =>
+        stored: &'m [u8],
+        sent: &'m [u8],
+        not_honored: &[&str],
+    ) -> Option<Choice<'m>> {
+        let mut stored = EncodedResource::read(self.fields, stored)?;
+        let sent = EncodedResource::read(self.fields, sent)?;
+        let has_shorthand = self.purpose == Purpose::Document
+            && sent.0.keys().any(|key| self.fields.is_shorthand(*key));
+        // The decoder finds out what is left out here: a shorthand, and the lock of what is edited.
+        stored.0.retain(|key, _| match key {
+            (None, _) => has_shorthand || !self.fields.is_shorthand(*key),
+            (Some(language), number) => !self.relocks(language, *number),
+        });
+        let mut languages = BTreeMap::new();
+        for tag in sent.languages() {
+            let language = Language::parse(tag);
+            // Violations name a language as it was sent.
+            if let Some(language) = language.as_ref().map(Language::as_str)
+                && language != tag
             {
-                return Some(sent);
+                stored.rename(language, tag);
             }
-            Paths::Populated { .. } => None,
-            Paths::Named(paths) => Some(&paths.translations),
-        };
-        let stored = stored.into_iter();
-        let mut stored: BTreeMap<Option<Language>, MapEntry<'a>> = stored
-            .map(|entry| (Language::parse(entry.key), entry))
-            .collect();
-        let mut seen = BTreeSet::new();
-        let languages = sent.iter().map(|entry| Language::parse(entry.key));
-        // The decoder refuses them, so it must meet them.
-        let repeated: BTreeSet<Option<Language>> = languages
-            .filter(|language| !seen.insert(language.clone()))
-            .collect();
-        let mut merged = Vec::new();
-        for mut entry in sent {
-            let language = Language::parse(entry.key);
-            match masks.map(|masks| masks.get(language.as_ref()?)) {
-                Some(None) => continue,
-                None | Some(Some(LanguageMask::Whole)) => {
-                    stored.remove(&language);
-                }
-                Some(Some(LanguageMask::Fields(names))) => {
-                    let former = stored.remove(&language);
-                    let is_new = former.is_none() && !names.contains(LOCKED);
-                    let former = former.map(|former| former.texts).unwrap_or_default();
-                    entry.texts = self.texts(&former, &entry.texts, names)?.into();
-                    if is_new && entry.texts.is_empty() && !repeated.contains(&language) {
-                        continue;
-                    }
-                }
-            }
-            merged.push(entry);
+            *languages.entry(language).or_insert(0) += 1;
         }
-        for (language, mut entry) in stored {
-            match masks.and_then(|masks| masks.get(language.as_ref()?)) {
-                Some(LanguageMask::Whole) => continue,
+        let is_selected = |key: &FieldKey<'_>| match *key {
+            (None, number) => match self.fields.get(number) {
+                Some((SHORTHAND | DEPENDENCIES, _)) if has_shorthand => true,
+                Some((name, FieldUse::Honored)) if !not_honored.contains(&name) => {
+                    self.selects(name, || sent.0.contains_key(key))
+                }
+                _ => false,
+            },
+            (Some(_), _) if self.selects(TRANSLATIONS, || false) => true,
+            (language, _) if self.others == OtherFields::ReplacedIfSent => {
+                sent.0.contains_key(&(language, TRANSLATION))
+            }
+            (Some(language), number) => match self.named.language(language) {
+                None => false,
+                Some(LanguageMask::Whole) => true,
                 Some(LanguageMask::Fields(names)) => {
-                    entry.texts = self.texts(&entry.texts, &[], names)?.into();
+                    let name = self.fields.translation.get(&number);
+                    name.is_some_and(|name| names.contains(name.as_str()))
                 }
-                None => {}
+            },
+        };
+        let (replaced, mut kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            stored.0.into_iter().partition(|(key, _)| is_selected(key));
+        for tag in sent.languages() {
+            if let Some(LanguageMask::Fields(names)) = self.named.language(tag)
+                // The decoder refuses a language that was sent twice, so it must meet both.
+                && (names.contains(LOCKED) || languages.get(&Language::parse(tag)) > Some(&1))
+            {
+                kept.entry((Some(tag), TRANSLATION)).or_default();
             }
-            merged.push(entry);
         }
-        Some(merged)
-    }
-
-    /// The fields of an encoded translation, and these of another one.
-    fn texts(&self, stored: &[u8], sent: &[u8], names: &BTreeSet<&str>) -> Option<Vec<u8>> {
-        merge(stored, sent, |number| {
-            let name = self.fields.translation.get(&number)?;
-            let is_sent = names.contains(name.as_str());
-            // Without a lock, the decoder locks it.
-            let is_relocked = self.locks_edited && name == LOCKED && !is_sent;
-            (!is_relocked).then_some(is_sent)
+        let taken = sent.0.iter().filter(|(key, _)| is_selected(key));
+        let taken = taken.map(|(key, values)| (*key, values.clone()));
+        Some(Choice {
+            kept: EncodedResource(kept),
+            replaced: EncodedResource(replaced),
+            sent: EncodedResource(taken.collect()),
         })
     }
-}
 
-/// Which fields of a message replace stored ones.
-struct Selection<'a> {
-    mask: &'a Mask,
-    not_honored: &'a [&'a str],
-    sent_numbers: Vec<u32>,
-    /// Whether a shorthand replaces the conditions.
-    has_shorthand: bool,
-}
-
-impl Selection<'_> {
-    fn takes_sent(&self, number: u32) -> bool {
-        match self.mask.fields.get(number) {
-            Some((SHORTHAND | DEPENDENCIES, _)) if self.has_shorthand => true,
-            Some((name, FieldUse::Honored)) if !self.not_honored.contains(&name) => {
-                let is_sent = || self.sent_numbers.contains(&number);
-                self.mask.selects(name, is_sent)
-            }
-            _ => false,
-        }
-    }
-}
-
-/// Two encoded messages as one. `selects` says whether a field is taken from the one that was
-/// sent, or `None` if it is left out.
-fn merge(stored: &[u8], sent: &[u8], selects: impl Fn(u32) -> Option<bool>) -> Option<Vec<u8>> {
-    let mut merged = Vec::new();
-    for (message, is_sent) in [(stored, false), (sent, true)] {
-        let fields = wire::fields(message)?.into_iter();
-        for field in fields.filter(|field| selects(field.number) == Some(is_sent)) {
-            merged.extend_from_slice(field.whole);
-        }
-    }
-    Some(merged)
-}
-
-/// A translation as it is encoded, with its language.
-pub struct MapEntry<'a> {
-    pub key: &'a str,
-    pub texts: Cow<'a, [u8]>,
-}
-
-impl<'a> MapEntry<'a> {
-    const KEY: u32 = 1;
-    const VALUE: u32 = 2;
-
-    /// The language and the translation.
-    pub fn split(entry: &'a [u8]) -> Option<(&'a str, &'a [u8])> {
-        let fields = wire::fields(entry)?;
-        let content = |number| {
-            let field = fields.iter().find(|field| field.number == number);
-            field.map_or(&[][..], |field| field.content)
-        };
-        let key = str::from_utf8(content(Self::KEY)).ok()?;
-        Some((key, content(Self::VALUE)))
-    }
-
-    fn read(entry: &'a [u8]) -> Option<Self> {
-        let (key, texts) = Self::split(entry)?;
-        let texts = texts.into();
-        Some(Self { key, texts })
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let mut entry = Vec::new();
-        wire::append(Self::KEY, self.key.as_bytes(), &mut entry);
-        wire::append(Self::VALUE, &self.texts, &mut entry);
-        entry
+    /// Whether the field is the lock of a translation that a person edits without saying whether it
+    /// is locked.
+    fn relocks(&self, language: &str, number: u32) -> bool {
+        let name = self.fields.translation.get(&number);
+        self.purpose == Purpose::Update
+            && name.is_some_and(|name| name == LOCKED)
+            && matches!(
+                self.named.language(language),
+                Some(LanguageMask::Fields(names)) if !names.contains(LOCKED)
+            )
     }
 }
 
@@ -428,7 +343,14 @@ fn not_a_path(meant: Option<&str>) -> String {
     )
 }
 
-impl NamedPaths {
+impl NamedFields {
+    fn language(&self, tag: &str) -> Option<&LanguageMask> {
+        if self.translations.is_empty() {
+            return None;
+        }
+        self.translations.get(&Language::parse(tag)?)
+    }
+
     fn add(
         &mut self,
         path: &str,

@@ -2,7 +2,7 @@
 //! the stored task or step, and the result is decoded like a new one. The store does this after it has
 //! read what is stored.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt::Debug, marker::PhantomData, mem::take, sync::Arc};
 
 use prost::Message;
 use prost_types::FieldMask;
@@ -11,12 +11,12 @@ use uuid::Uuid;
 use super::{
     decode::{
         self, Field,
-        field::{self, expected_etag, guid},
+        field::{expected_etag, guid},
         step, task,
     },
     document_masks::DocumentMasks,
     encode,
-    fields::{ResourceFields, STEP, TASK},
+    fields::{FieldUse, ResourceFields, STEP, TASK},
     ignored::Ignored,
     mask::Mask,
 };
@@ -24,18 +24,17 @@ use crate::{
     domain::{
         Error, Result,
         decide::{SentFields, UpdateStep, UpdateTask},
+        etag::ExpectedEtag,
         ids::{ProductId, StepId, TaskId},
-        step::{NewStep, ReferencedTask, Step, StepContent, check_subtask_product},
+        step::{NewStep, ReferencedTask, Step, check_subtask_product},
         task::{NewTask, Published, Task, check_languages},
-        text::Body,
-        translation::{Language, MAX_LANGUAGES},
+        text::{Body, MAX_BODY_CHARS, check},
+        translation::MAX_LANGUAGES,
         violation::{Path, Reason, Violations},
     },
     proto::v1,
 };
 
-/// The fields that some types of steps do not honor.
-const TYPE_DEPENDENT: &[&str] = &["subtask_id", "subtask_pid", "title"];
 /// The fields that a managed task takes from its value, or does not have.
 pub const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];
 
@@ -46,24 +45,13 @@ pub fn updated_step(
     violations: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<UpdateStep> {
-    let mask = Arc::new(Mask::parse(mask, &STEP, violations, ignored));
-    let mut at = violations.at("step");
-    let message = at.required(message)?;
-    let guid = guid(&message.guid, StepId::parse, at.field("guid"));
-    let expected = expected_etag(&message.etag, at.field("etag"));
-    let subtask = TaskId::parse(&message.subtask_id);
-    let mut step = SentStep::new(message, None, "step", mask, Violations::new());
-    let Some(guid) = guid else {
-        // It is not known which fields the step honors.
-        violations.append(step.sent.check(&[], step::check));
-        return None;
-    };
-    step.sent.violations = std::mem::take(violations);
+    let subtask = message.as_ref().map(|step| TaskId::parse(&step.subtask_id));
+    let (guid, expected, step) = update(message, StepId::parse, mask, violations, ignored)?;
     Some(UpdateStep {
         guid,
         expected,
-        new_subtask: subtask.filter(|_| step.sent.selects("subtask_id")),
-        edits_question: step.sent.selects("feedback_config"),
+        new_subtask: subtask.flatten().filter(|_| step.selects("subtask_id")),
+        edits_question: step.selects("feedback_config"),
         fields: Box::new(step),
     })
 }
@@ -75,25 +63,36 @@ pub fn updated_task(
     violations: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<UpdateTask> {
-    let mask = Arc::new(Mask::parse(mask, &TASK, violations, ignored));
-    let mut at = violations.at("task");
-    let message = at.required(message)?;
-    let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
-    let expected = expected_etag(&message.etag, at.field("etag"));
-    let published = message.published;
+    let published = message.as_ref().and_then(|task| task.published);
     let published = published.map_or(Some(Published::default()), Published::new);
-    let mut task = SentTask::new(message, TaskSource::Update, "task", mask, Violations::new());
-    let Some(guid) = guid else {
-        violations.append(task.sent.check(&[], task::check));
-        return None;
-    };
-    task.sent.violations = std::mem::take(violations);
+    let (guid, expected, task) = update(message, TaskId::parse, mask, violations, ignored)?;
     Some(UpdateTask {
         guid,
         expected,
-        published: published.filter(|_| task.sent.selects("published")),
+        published: published.filter(|_| task.selects("published")),
         fields: Box::new(task),
     })
+}
+
+fn update<M: Resource, Id>(
+    message: Option<M>,
+    parse: fn(&str) -> Option<Id>,
+    mask: Option<FieldMask>,
+    violations: &mut Violations,
+    ignored: &mut Ignored,
+) -> Option<(Id, ExpectedEtag, Sent<M>)> {
+    let mask = Arc::new(Mask::parse(mask, M::fields(), violations, ignored));
+    let mut at = violations.at(M::NAME);
+    let message = at.required(message)?;
+    let (id, etag) = message.guid_and_etag();
+    let id = guid(id, parse, at.field("guid"));
+    let expected = expected_etag(etag, at.field("etag"));
+    let sent = Sent::new(message, Source::Update, mask, M::NAME, take(violations));
+    if id.is_none() {
+        // It is not known which fields it honors.
+        *violations = sent.check(&[]);
+    }
+    Some((id?, expected, sent))
 }
 
 /// The task of a document at this path. A managed one takes its name from its value, and its product
@@ -105,44 +104,150 @@ pub fn document_task(
     path: &str,
     violations: Violations,
 ) -> Box<dyn SentFields<Task, NewTask>> {
-    let source = TaskSource::Document { is_managed };
+    let source = match is_managed {
+        true => Source::ManagedDocument,
+        false => Source::Document,
+    };
     let mask = Arc::clone(&masks.task);
-    Box::new(SentTask::new(message, source, path, mask, violations))
+    Box::new(Sent::new(message, source, mask, path, violations))
 }
 
 /// The step of a document at this path. `violations` are those that were found in it already.
 pub fn document_step(
-    mut message: v1::Step,
+    message: v1::Step,
     masks: &DocumentMasks,
     path: &str,
-    mut violations: Violations,
+    violations: Violations,
 ) -> Box<dyn SentFields<Step, NewStep>> {
-    let document = DocumentStepFields {
-        bodies: Bodies::take(&mut message, violations.at(path)),
-        resets_body: masks.step.selects("body", || false),
-        step_type: message.r#type,
-        product: message.product_id,
-    };
     let mask = Arc::clone(&masks.step);
-    let step = SentStep::new(message, Some(document), path, mask, violations);
-    Box::new(step)
+    Box::new(Sent::new(message, Source::Document, mask, path, violations))
+}
+
+/// A task or step as a message.
+trait Resource: Message + Default {
+    /// The field of an update's request.
+    const NAME: &'static str;
+    /// The fields that no import changes: a document with other values is told so.
+    const FIXED: &'static [&'static str];
+    type Translation;
+
+    fn fields() -> &'static ResourceFields;
+    fn guid_and_etag(&self) -> (&str, &str);
+    fn external_id_mut(&mut self) -> &mut Option<String>;
+    fn translations_mut(&mut self) -> &mut BTreeMap<String, Self::Translation>;
+    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut String>;
+    /// Notes the violations of the sent fields. Nothing is required.
+    fn check(self, at: Field<'_>);
+}
+
+impl Resource for v1::Task {
+    const NAME: &'static str = "task";
+    const FIXED: &'static [&'static str] = &["product_id"];
+    type Translation = v1::TaskTranslation;
+
+    fn fields() -> &'static ResourceFields {
+        &TASK
+    }
+
+    fn guid_and_etag(&self) -> (&str, &str) {
+        (&self.guid, &self.etag)
+    }
+
+    fn external_id_mut(&mut self) -> &mut Option<String> {
+        &mut self.external_id
+    }
+
+    fn translations_mut(&mut self) -> &mut BTreeMap<String, v1::TaskTranslation> {
+        &mut self.translations
+    }
+
+    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        [].into_iter()
+    }
+
+    fn check(self, at: Field<'_>) {
+        task::check(self, at);
+    }
+}
+
+impl Resource for v1::Step {
+    const NAME: &'static str = "step";
+    const FIXED: &'static [&'static str] = &["product_id", "type"];
+    type Translation = v1::StepTranslation;
+
+    fn fields() -> &'static ResourceFields {
+        &STEP
+    }
+
+    fn guid_and_etag(&self) -> (&str, &str) {
+        (&self.guid, &self.etag)
+    }
+
+    fn external_id_mut(&mut self) -> &mut Option<String> {
+        &mut self.external_id
+    }
+
+    fn translations_mut(&mut self) -> &mut BTreeMap<String, v1::StepTranslation> {
+        &mut self.translations
+    }
+
+    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let translations = self.translations.values_mut();
+        let translated = translations.filter_map(|it| it.body.as_mut());
+        self.body.iter_mut().chain(translated)
+    }
+
+    fn check(self, at: Field<'_>) {
+        step::check(self, at);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Update,
+    Document,
+    /// The document of a managed task.
+    ManagedDocument,
 }
 
 /// A task or step as it was sent.
 #[derive(Debug)]
-struct Sent {
+struct Sent<M> {
     path: String,
-    fields: &'static ResourceFields,
+    source: Source,
     mask: Arc<Mask>,
-    /// It is encoded.
+    /// It is encoded, with numbers in place of its bodies.
     message: Vec<u8>,
+    bodies: Bodies,
     /// The violations of the request that were found already.
     violations: Violations,
+    resource: PhantomData<fn() -> M>,
 }
 
-impl Sent {
+impl<M: Resource> Sent<M> {
+    fn new(
+        mut message: M,
+        source: Source,
+        mask: Arc<Mask>,
+        path: &str,
+        violations: Violations,
+    ) -> Self {
+        message.external_id_mut().take_if(|id| id.is_empty());
+        let mut bodies = Bodies::default();
+        message.bodies_mut().for_each(|body| bodies.take(body));
+        Self {
+            path: path.to_owned(),
+            source,
+            mask,
+            message: message.encode_to_vec(),
+            bodies,
+            violations,
+            resource: PhantomData,
+        }
+    }
+
     fn has(&self, field: &str) -> bool {
-        self.fields.is_sent(field, &self.message)
+        M::fields().is_sent(field, &self.message)
     }
 
     /// Whether a field replaces what is stored.
@@ -151,12 +256,12 @@ impl Sent {
     }
 
     /// The message as it was sent.
-    fn message<M: Message + Default>(&self) -> Result<M> {
+    fn message(&self) -> Result<M> {
         M::decode(&self.message[..]).map_err(|_| undecodable())
     }
 
     /// An encoded task or step with the sent fields.
-    fn merged<M: Message + Default>(&self, stored: &[u8], not_honored: &[&str]) -> Result<M> {
+    fn merged(&self, stored: &[u8], not_honored: &[&str]) -> Result<M> {
         let merged = self.mask.apply(stored, &self.message, not_honored);
         let message = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
         message.ok_or_else(undecodable)
@@ -168,16 +273,25 @@ impl Sent {
         is_valid && self.mask.keeps_all(stored, &self.message, not_honored)
     }
 
-    /// What `decode` returns, or all violations of the request. `languages`: number of languages
-    /// afterwards.
-    fn decode<T>(
+    /// What `decode` returns for a merged message, or all violations of the request.
+    fn decode_merged<T>(
         &self,
-        languages: usize,
-        decode: impl FnOnce(Field<'_>) -> Option<T>,
+        mut message: M,
+        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
     ) -> Result<T> {
+        let mut languages = message.translations_mut().len();
+        if languages > MAX_LANGUAGES {
+            // Those that were sent are checked all the same. The decoder counts them itself.
+            let mut sent = self.merged(&[], &[])?;
+            let sent = sent.translations_mut();
+            if sent.len() > MAX_LANGUAGES {
+                languages = 0;
+            }
+            *message.translations_mut() = take(sent);
+        }
         let decoded = decode::all(|violations| {
             violations.append(self.violations.clone());
-            let decoded = decode(violations.at(&self.path));
+            let decoded = decode(message, violations.at(&self.path));
             check_languages(&Path::root(&self.path), languages, violations);
             decoded
         });
@@ -185,28 +299,34 @@ impl Sent {
     }
 
     /// The violations of the request, except for fields that are not honored.
-    fn check<M: Message + Default>(
-        &self,
-        not_honored: &[&str],
-        check: impl FnOnce(M, Field<'_>),
-    ) -> Violations {
+    fn check(&self, not_honored: &[&str]) -> Violations {
         let mut violations = self.violations.clone();
         if let Ok(sent) = self.merged(&[], not_honored) {
-            check(sent, violations.at(&self.path));
+            sent.check(violations.at(&self.path));
         }
         violations
     }
 
-    /// The fields that an update does not honor and that the mask names, or whose sent values differ from
-    /// the stored ones.
-    fn ignored(
+    /// The fields whose sent values differ from the stored ones and are not applied, and those of
+    /// `not_honored` that a mask names. A document is expected to have what the system sets.
+    fn not_applied(
         &self,
         not_honored: &[&'static str],
-        stored: impl FnOnce() -> Vec<u8>,
+        stored: impl FnOnce() -> M,
     ) -> Vec<&'static str> {
-        let mut ignored = self.fields.differing(&self.message, not_honored, stored);
-        let named = not_honored.iter().copied();
-        ignored.extend(named.filter(|field| self.mask.names(field)));
+        let is_listed = |field: &str, field_use| {
+            not_honored.contains(&field)
+                || match self.source {
+                    Source::Update => [FieldUse::System, FieldUse::Creation].contains(&field_use),
+                    Source::Document | Source::ManagedDocument => M::FIXED.contains(&field),
+                }
+        };
+        let stored = || stored().encode_to_vec();
+        let mut ignored = M::fields().differing(&self.message, is_listed, stored);
+        if self.source == Source::Update {
+            let named = not_honored.iter().copied();
+            ignored.extend(named.filter(|field| self.mask.names(field)));
+        }
         ignored
     }
 }
@@ -215,84 +335,39 @@ fn undecodable() -> Error {
     Error::Internal("a sent task or step cannot be decoded".to_owned())
 }
 
-/// The number of languages afterwards. If there are too many, `merged` keeps only those that were
-/// sent, so that they are checked all the same. If too many were sent, they count as none.
-fn count_languages<T>(
-    merged: &mut BTreeMap<String, T>,
-    sent: impl FnOnce() -> Result<BTreeMap<String, T>>,
-) -> Result<usize> {
-    let languages = merged.len();
-    if languages > MAX_LANGUAGES {
-        *merged = sent()?;
-        if merged.len() > MAX_LANGUAGES {
-            return Ok(0);
-        }
-    }
-    Ok(languages)
-}
-
-#[derive(Debug)]
-struct SentTask {
-    sent: Sent,
-    source: TaskSource,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum TaskSource {
-    Update,
-    Document { is_managed: bool },
-}
-
-impl SentTask {
-    fn new(
-        mut message: v1::Task,
-        source: TaskSource,
-        path: &str,
-        mask: Arc<Mask>,
-        violations: Violations,
-    ) -> Self {
-        message.external_id = message.external_id.filter(|id| !id.is_empty());
-        let sent = Sent {
-            path: path.to_owned(),
-            fields: &TASK,
-            mask,
-            message: message.encode_to_vec(),
-            violations,
-        };
-        Self { sent, source }
-    }
-
-    /// A new task. A managed task gets a placeholder name and product; the planner replaces them.
-    fn new_task(&self) -> Result<v1::Task> {
-        let mut message: v1::Task = self.sent.message()?;
-        if self.source == (TaskSource::Document { is_managed: true }) {
-            message.name = "managed".to_owned();
-            message.external_id = None;
-            message.product_id.get_or_insert(1);
-        }
-        Ok(message)
+/// The fields that a stored task does not honor.
+fn not_honored_by(task: &Task) -> &'static [&'static str] {
+    match task.managed {
+        Some(_) => UNMANAGED_ONLY,
+        None => &[],
     }
 }
 
-impl SentFields<Task, NewTask> for SentTask {
+impl SentFields<Task, NewTask> for Sent<v1::Task> {
     fn violations(&self) -> Violations {
-        self.sent.check(UNMANAGED_ONLY, task::check)
+        self.check(UNMANAGED_ONLY)
     }
 
     fn decode(&self, stored: Option<&Task>, _: Option<&ReferencedTask>) -> Result<NewTask> {
-        let mut message = match stored {
+        let message = match stored {
             Some(task) => {
                 let stored = encode::task(task.clone()).encode_to_vec();
-                let is_managed = task.managed.is_some();
-                let not_honored = if is_managed { UNMANAGED_ONLY } else { &[] };
-                self.sent.merged(&stored, not_honored)?
+                self.merged(&stored, not_honored_by(task))?
             }
-            None => self.new_task()?,
+            // The planner replaces name and product.
+            None if self.source == Source::ManagedDocument => {
+                let sent = self.message()?;
+                v1::Task {
+                    name: "managed".to_owned(),
+                    product_id: Some(sent.product_id.unwrap_or(1)),
+                    external_id: None,
+                    ..sent
+                }
+            }
+            None => self.message()?,
         };
-        let sent = || Ok(self.sent.merged::<v1::Task>(&[], &[])?.translations);
-        let languages = count_languages(&mut message.translations, sent)?;
-        self.sent.decode(languages, |mut at| {
-            if self.source == TaskSource::Update && message.roles.is_empty() {
+        self.decode_merged(message, |message, mut at| {
+            if self.source == Source::Update && message.roles.is_empty() {
                 // A create without roles gives access to everyone.
                 let description = "needs at least one access level";
                 at.field("roles").refuse(Reason::FieldRequired, description);
@@ -302,136 +377,66 @@ impl SentFields<Task, NewTask> for SentTask {
     }
 
     fn ignored(&self, stored: &Task) -> Vec<&'static str> {
-        let is_managed = stored.managed.is_some();
-        if self.source == TaskSource::Update {
-            let not_honored = if is_managed { UNMANAGED_ONLY } else { &[] };
-            let encoded = || encode::task(stored.clone()).encode_to_vec();
-            return self.sent.ignored(not_honored, encoded);
-        }
-        let sent: v1::Task = self.sent.message().unwrap_or_default();
-        let has_other_name = !sent.name.is_empty() && sent.name != stored.name.as_str();
-        let product = sent.product_id.unwrap_or(stored.product.get());
-        differing([
-            ("external_id", is_managed && sent.external_id.is_some()),
-            ("name", is_managed && has_other_name),
-            ("product_id", product != stored.product.get()),
-        ])
+        self.not_applied(not_honored_by(stored), || encode::task(stored.clone()))
     }
 }
 
-#[derive(Debug)]
-struct SentStep {
-    sent: Sent,
-    has_subtask_id: bool,
-    has_subtask_pid: bool,
-    /// `None` in an update.
-    document: Option<DocumentStepFields>,
-}
-
-/// What is kept of a step of a document.
-#[derive(Debug)]
-struct DocumentStepFields {
-    bodies: Bodies,
-    resets_body: bool,
-    step_type: i32,
-    product: Option<i64>,
-}
-
-impl SentStep {
-    fn new(
-        mut message: v1::Step,
-        document: Option<DocumentStepFields>,
-        path: &str,
-        mask: Arc<Mask>,
-        violations: Violations,
-    ) -> Self {
-        message.external_id = message.external_id.filter(|id| !id.is_empty());
-        let sent = Sent {
-            path: path.to_owned(),
-            fields: &STEP,
-            mask,
-            message: message.encode_to_vec(),
-            violations,
-        };
-        Self {
-            sent,
-            has_subtask_id: !message.subtask_id.is_empty(),
-            has_subtask_pid: message.subtask_pid.is_some(),
-            document,
-        }
-    }
-
+impl Sent<v1::Step> {
     /// The fields that a stored step does not honor. A wiring step always refers to its managed task.
     fn not_honored_by(&self, stored: &Step) -> Vec<&'static str> {
         if stored.kind.subtask().is_none() {
             return vec!["subtask_id", "subtask_pid"];
         }
         let is_wiring = stored.link.is_some();
-        let (keeps_id, keeps_pid) = match self.document {
-            None => (is_wiring, is_wiring),
+        let (keeps_id, keeps_pid) = match self.source {
+            Source::Update => (is_wiring, is_wiring),
             // The product follows the task.
-            Some(_) => (is_wiring && !self.has_subtask_id, !self.has_subtask_pid),
+            Source::Document | Source::ManagedDocument => (
+                is_wiring && !self.has("subtask_id"),
+                !self.has("subtask_pid"),
+            ),
         };
-        differing([
+        let fields = [
             ("title", true),
             ("subtask_id", keeps_id),
             ("subtask_pid", keeps_pid),
-        ])
-    }
-
-    /// Sets the bodies of a step that was decoded without some of them.
-    fn with_bodies(&self, mut new: NewStep, stored: Option<&Step>) -> NewStep {
-        let stored = stored.map(|step| &step.content);
-        match &self.document {
-            Some(document) => {
-                let resets = document.resets_body;
-                document.bodies.set(&mut new.content, stored, resets);
-            }
-            None if !self.sent.selects("body") => {
-                new.content.body = stored.and_then(|stored| stored.body.clone());
-            }
-            None => {}
-        }
-        new
+        ];
+        let fields = fields.into_iter().filter(|(_, is_kept)| *is_kept);
+        fields.map(|(field, _)| field).collect()
     }
 }
 
-impl SentFields<Step, NewStep> for SentStep {
+impl SentFields<Step, NewStep> for Sent<v1::Step> {
     fn violations(&self) -> Violations {
-        self.sent.check(TYPE_DEPENDENT, step::check)
+        self.check(&["subtask_id", "subtask_pid", "title"])
     }
 
     fn decode(&self, stored: Option<&Step>, target: Option<&ReferencedTask>) -> Result<NewStep> {
-        let mut message: v1::Step = match stored {
+        let mut bodies = self.bodies.clone();
+        let mut message = match stored {
             Some(step) => {
-                let encoded = match self.document {
-                    Some(_) => encode::step_without_bodies(step),
-                    None => encode::step(step.clone()),
-                };
-                let (encoded, not_honored) = (encoded.encode_to_vec(), self.not_honored_by(step));
-                if self.document.is_some() && self.sent.keep_all(&encoded, &not_honored) {
-                    return Ok(self.with_bodies(step.to_new(), stored));
+                let (encoded, not_honored) = (bodies.encode(step), self.not_honored_by(step));
+                if self.source == Source::Document && self.keep_all(&encoded, &not_honored) {
+                    return Ok(step.to_new());
                 }
-                self.sent.merged(&encoded, &not_honored)?
+                self.merged(&encoded, &not_honored)?
             }
-            None => self.sent.message()?,
+            None => self.message()?,
         };
-        if let Some(target) = target.filter(|_| !self.sent.selects("subtask_pid")) {
+        if let Some(target) = target.filter(|_| !self.selects("subtask_pid")) {
             message.subtask_pid = Some(target.product.get());
         }
         // A missing task has no product.
-        let subtask = stored.filter(|_| self.document.is_none());
+        let subtask = stored.filter(|_| self.source == Source::Update);
         let subtask = subtask.and_then(|step| step.kind.subtask());
         let subtask = subtask.filter(|it| message.subtask_id == it.task.to_string());
         let task_product = target
             .map(|target| target.product)
             .or(subtask.map(|subtask| subtask.product));
         let product = message.subtask_pid.and_then(ProductId::new);
-        let sent = || Ok(self.sent.merged::<v1::Step>(&[], &[])?.translations);
-        let languages = count_languages(&mut message.translations, sent)?;
         // The planner sets the task of a new step.
         let task = stored.map_or(TaskId(Uuid::nil()), |step| step.task);
-        let new = self.sent.decode(languages, |mut at| {
+        let mut new = self.decode_merged(message, |message, mut at| {
             let new = step::for_task(message, Some(task), &mut at);
             if let (Some(product), Some(task_product)) = (product, task_product) {
                 at.check(|path, violations| {
@@ -440,65 +445,68 @@ impl SentFields<Step, NewStep> for SentStep {
             }
             new
         })?;
-        Ok(self.with_bodies(new, stored))
+        bodies.restore(new.content.bodies_mut());
+        Ok(new)
     }
 
     fn ignored(&self, stored: &Step) -> Vec<&'static str> {
-        let Some(document) = &self.document else {
-            let encoded = || encode::step_without_bodies(stored).encode_to_vec();
-            return self.sent.ignored(&self.not_honored_by(stored), encoded);
+        let not_honored = match (self.source, stored.kind.subtask()) {
+            // The planner lists what it takes from its task.
+            (Source::Document, Some(_)) => Vec::new(),
+            _ => self.not_honored_by(stored),
         };
-        let step_type = stored.kind.step_type().number();
-        let product = document.product.unwrap_or(stored.product.get());
-        let is_other = stored.kind.subtask().is_none();
-        differing([
-            ("product_id", product != stored.product.get()),
-            ("subtask_id", is_other && self.has_subtask_id),
-            ("subtask_pid", is_other && self.has_subtask_pid),
-            ("type", ![0, step_type].contains(&document.step_type)),
-        ])
+        self.not_applied(&not_honored, || encode::step_without_bodies(stored))
     }
 }
 
-fn differing<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
-    let fields = fields.into_iter().filter(|(_, differs)| *differs);
-    fields.map(|(field, _)| field).collect()
-}
-
-/// The bodies of a step as they were sent. They can have megabytes, so they are shared, and the
-/// message is copied without them.
-#[derive(Debug)]
-struct Bodies {
-    own: Option<Body>,
-    translated: BTreeMap<Language, Option<Body>>,
-}
+/// Bodies, which can have megabytes. Messages are merged and decoded with their numbers in place of
+/// them, and clones share them.
+#[derive(Clone, Debug, Default)]
+struct Bodies(Vec<Body>);
 
 impl Bodies {
-    fn take(message: &mut v1::Step, mut at: Field<'_>) -> Self {
-        let own = message.body.take();
-        let own = own.and_then(|body| field::body(body, at.field("body")));
-        let mut translated = BTreeMap::new();
-        if message.translations.len() <= MAX_LANGUAGES {
-            let mut at = at.field("translations");
-            for (key, translation) in &mut message.translations {
-                let body = translation.body.take();
-                let body = body.and_then(|body| field::body(body, at.key(key).field("body")));
-                translated.extend(Language::parse(key).map(|language| (language, body)));
-            }
+    /// Takes a body out of a message. One that is refused stays, so that the decoder meets it.
+    fn take(&mut self, text: &mut String) {
+        if check(text, MAX_BODY_CHARS).is_ok()
+            && let Ok(body) = Body::parse(take(text))
+        {
+            *text = self.number(body);
         }
-        Self { own, translated }
     }
 
-    /// Sets the sent bodies, and keeps the stored bodies that were not sent. `resets` is whether the
-    /// body of the step itself is cleared instead.
-    fn set(&self, content: &mut StepContent, stored: Option<&StepContent>, resets: bool) {
-        let kept = stored.filter(|_| !resets).and_then(|it| it.body.as_ref());
-        content.body = self.own.as_ref().or(kept).cloned();
-        for (language, translation) in &mut content.translations {
-            translation.body = match self.translated.get(language) {
-                Some(sent) => sent.clone(),
-                None => stored.and_then(|it| it.translations.get(language)?.body.clone()),
-            };
+    /// Equal bodies have the same number.
+    fn number(&mut self, body: Body) -> String {
+        let known = self.0.iter().position(|known| *known == body);
+        let number = known.unwrap_or_else(|| {
+            self.0.push(body);
+            self.0.len() - 1
+        });
+        number.to_string()
+    }
+
+    /// A stored step, with numbers in place of its bodies.
+    fn encode(&mut self, step: &Step) -> Vec<u8> {
+        let mut message = encode::step_without_bodies(step);
+        message.body = step.content.body.clone().map(|body| self.number(body));
+        for (language, translation) in &step.content.translations {
+            if let Some(sent) = message.translations.get_mut(language.as_str()) {
+                sent.body = translation.body.clone().map(|body| self.number(body));
+            }
+        }
+        message.encode_to_vec()
+    }
+
+    /// Puts the bodies back where their numbers are.
+    fn restore<'b>(&self, numbers: impl Iterator<Item = &'b mut Body>) {
+        for body in numbers {
+            if let Some(known) = body
+                .as_str()
+                .parse()
+                .ok()
+                .and_then(|it: usize| self.0.get(it))
+            {
+                *body = known.clone();
+            }
         }
     }
 }

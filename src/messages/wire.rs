@@ -40,29 +40,19 @@ pub fn fields(mut bytes: &[u8]) -> Option<Vec<WireField<'_>>> {
     Some(fields)
 }
 
-/// Whether an encoded message has a field below others, given by their numbers.
-pub fn has(message: &[u8], numbers: &[u32]) -> bool {
-    let Some((number, below)) = numbers.split_first() else {
-        return true;
-    };
-    let fields = fields(message).unwrap_or_default();
-    let mut fields = fields.iter().filter(|field| field.number == *number);
-    fields.any(|field| has(field.content, below))
-}
-
-/// The fields of an encoded message below others, given by their numbers, as they are encoded.
-pub fn contents<'m>(message: &'m [u8], numbers: &[u32]) -> Vec<&'m [u8]> {
+/// Of the fields of a message, those to which the numbers lead, as they are encoded.
+pub fn find<'m>(message: &[WireField<'m>], numbers: &[u32]) -> Vec<&'m [u8]> {
     let Some((number, below)) = numbers.split_first() else {
         return Vec::new();
     };
-    let fields = fields(message).unwrap_or_default().into_iter();
-    let fields = fields.filter(|field| field.number == *number);
-    match below {
-        [] => fields.map(|field| field.whole).collect(),
-        below => fields
-            .flat_map(|field| contents(field.content, below))
-            .collect(),
-    }
+    message
+        .iter()
+        .filter(|field| field.number == *number)
+        .flat_map(|field| match below {
+            [] => vec![field.whole],
+            below => find(&fields(field.content).unwrap_or_default(), below),
+        })
+        .collect()
 }
 
 /// Appends a field of messages or text.
