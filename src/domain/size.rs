@@ -12,8 +12,8 @@ use super::{
     external_id::ExternalId,
     feedback::Feedback,
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
-    step::Step,
-    task::{LockedTask, Task},
+    step::{Step, StepContent},
+    task::{LockedTask, Task, TaskContent},
     text::Body,
     translation::{Language, StepTranslation, TaskTranslation},
 };
@@ -34,11 +34,22 @@ pub struct StepSize {
 
 impl StepSize {
     pub fn of(step: &Step) -> Self {
-        let content = &step.content;
-        let tags = [&content.parts, &content.skills, &content.tags];
-        let tags = tags.into_iter().flatten();
+        // Every field is named, so that none is forgotten.
+        let StepContent {
+            body,
+            dependencies,
+            external_id,
+            instructions,
+            looping,
+            parts,
+            published: _,
+            skills,
+            tags,
+            translations,
+        } = &step.content;
+        let tags = [parts, skills, tags].into_iter().flatten();
         let tags: usize = tags.map(|tag| tag.as_str().len() + WIRE_OVERHEAD).sum();
-        let looping = content.looping.as_ref().map_or(0, |looping| {
+        let looping = looping.as_ref().map_or(0, |looping| {
             let values = looping.array.iter().chain(&looping.iterations);
             let values: usize = values.map(|Json(value)| wire_bytes(value)).sum();
             looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
@@ -47,17 +58,17 @@ impl StepSize {
             listed: stored_count(
                 FIXED_BYTES
                     + step.title.len()
-                    + content.dependencies.as_ref().map_or(0, Group::wire_bytes)
-                    + external_id_bytes(content.external_id.as_ref())
+                    + dependencies.as_ref().map_or(0, Group::wire_bytes)
+                    + external_id_bytes(external_id.as_ref())
                     + feedback_bytes(step.kind.feedback())
-                    + instruction_bytes(&content.instructions)
+                    + instruction_bytes(instructions)
                     + looping
                     + tags
                     + object_wire_bytes(&step.r_data),
             ),
-            bodies: body_bytes(content.body.as_ref()),
+            bodies: body_bytes(body.as_ref()),
         };
-        let translations = content.translations.iter();
+        let translations = translations.iter();
         translations.fold(own, |sum, (language, translation)| {
             sum.plus(Self::for_translation(language, translation))
         })
@@ -102,15 +113,22 @@ impl StepSize {
 
 /// The encoded size of a task without its list of steps, in bytes.
 pub fn task_size(task: &Task) -> i64 {
-    let translations = task.content.translations.iter();
+    let TaskContent {
+        dependencies,
+        published: _,
+        // There are seven at most.
+        roles: _,
+        external_id,
+        translations,
+    } = &task.content;
     let translations: i64 = translations
+        .iter()
         .map(|(language, translation)| task_translation_size(language, translation))
         .sum();
-    let dependencies = task.content.dependencies.as_ref();
     let own = FIXED_BYTES
         + task.name.as_str().len()
-        + dependencies.map_or(0, Group::wire_bytes)
-        + external_id_bytes(task.content.external_id.as_ref());
+        + dependencies.as_ref().map_or(0, Group::wire_bytes)
+        + external_id_bytes(external_id.as_ref());
     stored_count(own) + translations
 }
 

@@ -2,11 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use strum_macros::IntoStaticStr;
-
-/// Why a field is invalid. The names are those of the contract's `ErrorReason`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
+/// Why a field is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Missing, empty or only white space.
     FieldRequired,
@@ -26,12 +23,6 @@ pub enum Reason {
     /// A cursor of another account, or a malformed one.
     CursorInvalid,
     ExternalIdTaken,
-}
-
-impl Reason {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The path of a field in a request, such as `step.translations["de"].title`.

@@ -375,7 +375,6 @@ fn too_large(what: &str, limit: usize, remedy: &str) -> Status {
 fn invalid(violations: &Violations) -> Status {
     let first = violations.kept().first();
     let reason = first.map_or(Reason::FieldInvalid, |violation| violation.reason);
-    let reason = known_reason(reason.name()).unwrap_or(ErrorReason::FieldInvalid);
     let shown = truncate::violations(violations.kept());
     let metadata = violation_counts(shown.len(), violations.total());
     let message = first.map_or_else(
@@ -384,7 +383,7 @@ fn invalid(violations: &Violations) -> Status {
     );
     let mut details = ErrorDetails::new();
     details.set_bad_request(shown);
-    build(reason, message, metadata, details)
+    build(reason.into(), message, metadata, details)
 }
 
 /// The metadata of an error that does not list all of its violations.
@@ -494,13 +493,29 @@ fn build(
     status
 }
 
-/// The name of a reason if the contract has it, else an empty text.
-pub fn known_reason_name(text: &str) -> &'static str {
-    known_reason(text).map_or("", reason_name)
+impl From<Reason> for ErrorReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::FieldRequired => Self::FieldRequired,
+            Reason::FieldTooLong => Self::FieldTooLong,
+            Reason::FieldInvalid => Self::FieldInvalid,
+            Reason::FieldOutOfRange => Self::FieldOutOfRange,
+            Reason::TooManyElements => Self::TooManyElements,
+            Reason::NestingTooDeep => Self::NestingTooDeep,
+            Reason::MaskPathUnknown => Self::MaskPathUnknown,
+            Reason::ShorthandInvalid => Self::ShorthandInvalid,
+            Reason::ShorthandConflict => Self::ShorthandConflict,
+            Reason::PageTokenInvalid => Self::PageTokenInvalid,
+            Reason::CursorInvalid => Self::CursorInvalid,
+            Reason::ExternalIdTaken => Self::ExternalIdTaken,
+        }
+    }
 }
 
-fn known_reason(name: &str) -> Option<ErrorReason> {
-    ErrorReason::from_str_name(&format!("ERROR_REASON_{name}"))
+/// The name of a reason if the contract has it, else an empty text.
+pub fn known_reason_name(text: &str) -> &'static str {
+    let reason = ErrorReason::from_str_name(&format!("ERROR_REASON_{text}"));
+    reason.map_or("", reason_name)
 }
 
 /// The name of a reason in an `ErrorInfo`.

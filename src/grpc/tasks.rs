@@ -188,7 +188,6 @@ fn import(
         absent: Absent {
             steps: absent?,
             fields: absent_fields?,
-            resets_question: masks.resets_question,
             keeps_locked: request.keep_locked,
         },
         expected_guide,

@@ -8,13 +8,13 @@ use tonic::{Request, Response};
 use super::{
     Services,
     call::Answer,
-    decode::{self, Field, REQUIRED, feedback, field, json},
+    decode::{self, Field, REQUIRED, feedback, field, translations::TranslationMessage},
     encode,
 };
 use crate::{
     domain::{
         ids::TaskId,
-        translation::{Language, MAX_LANGUAGES, StepTranslation, TaskTranslation},
+        translation::{Language, MAX_LANGUAGES},
         translation_work::{
             AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, TranslationOutcome,
             TranslationWorkFilter,
@@ -144,20 +144,18 @@ fn decode_item(
         digest.refuse(Reason::FieldRequired, REQUIRED);
     }
     field::refuse_nul(&source_digest, digest);
-    let instructions = json::instructions(instructions, at.field("instructions"));
-    let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
+    let locked = Some(false);
+    let task = v1::TaskTranslation { name, locked };
+    let step = v1::StepTranslation {
+        title,
+        body,
+        instructions,
+        feedback_config,
+        locked,
+    };
     Some(AutomaticTranslation {
-        task: TaskTranslation {
-            name: name.and_then(|name| field::translated_text(name, at.field("name"))),
-            locked: false,
-        },
-        step: StepTranslation {
-            title: title.and_then(|title| field::translated_text(title, at.field("title"))),
-            body: body.and_then(|body| field::body(body, at.field("body"))),
-            instructions,
-            feedback,
-            locked: false,
-        },
+        task: task.decode(&mut at),
+        step: step.decode(&mut at),
         digest: read_digest(&source_digest),
         guid: guid?.0,
         language: language?,

@@ -18,8 +18,6 @@ use crate::domain::{
 pub struct DocumentMasks {
     pub task: Arc<Mask>,
     pub step: Arc<Mask>,
-    /// Whether a question is cleared that the document leaves out.
-    pub resets_question: bool,
 }
 
 impl DocumentMasks {
@@ -85,11 +83,9 @@ impl DocumentMasks {
         task: BTreeSet<&'static str>,
         step: BTreeSet<&'static str>,
     ) -> Self {
-        let step = Mask::for_document(absent, step, &STEP);
         Self {
-            resets_question: step.selects("feedback_config", || false),
-            step: Arc::new(step),
             task: Arc::new(Mask::for_document(absent, task, &TASK)),
+            step: Arc::new(Mask::for_document(absent, step, &STEP)),
         }
     }
 }

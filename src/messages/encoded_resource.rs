@@ -1,7 +1,7 @@
 //! An encoded task or step by its fields, which masks choose, and which are compared and merged.
 //! Fields stay as they are encoded: decoded dynamically, JSON takes many times as much memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{fields::ResourceFields, wire};
 
@@ -39,9 +39,11 @@ impl<'m> EncodedResource<'m> {
     }
 
     /// The language tags of its translations.
-    pub fn languages(&self) -> impl Iterator<Item = &'m str> {
-        let keys = self.0.keys().filter(|(_, number)| *number == TRANSLATION);
-        keys.filter_map(|(language, _)| *language)
+    pub fn languages(&self) -> BTreeSet<&'m str> {
+        self.0
+            .keys()
+            .filter_map(|(language, _)| *language)
+            .collect()
     }
 
     /// Writes the tag of a translation in another way.

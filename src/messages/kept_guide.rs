@@ -38,7 +38,7 @@ const COMPRESSION_LEVEL: i32 = 3;
 
 /// A guide in the database.
 #[derive(Clone, PartialEq, Message)]
-struct StoredGuide {
+struct RevisionMessage {
     #[prost(message, optional, tag = "1")]
     document: Option<v1::TaskDocument>,
     #[prost(message, repeated, tag = "2")]
@@ -78,7 +78,7 @@ fn encode(guide: KeptGuide) -> Option<EncodedGuide> {
             title,
             content,
         });
-    let stored = StoredGuide {
+    let stored = RevisionMessage {
         outdated: outdated.collect(),
         document: Some(encode::document(guide.tree)),
     };
@@ -106,11 +106,11 @@ pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
 
 /// The document of a decompressed guide; `None` if the bytes are not those of a guide.
 pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
-    StoredGuide::decode(guide).ok()?.document
+    RevisionMessage::decode(guide).ok()?.document
 }
 
 fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
-    let stored = StoredGuide::decode(&decompressed(guide)?[..]).ok()?;
+    let stored = RevisionMessage::decode(&decompressed(guide)?[..]).ok()?;
     let mut from = TranslatedFrom::default();
     for translation in stored.outdated {
         let (guid, title) = (translation.guid, translation.title);
@@ -320,7 +320,7 @@ mod tests {
             steps: vec![step],
         });
         let outdated = Vec::new();
-        let bytes = StoredGuide { document, outdated }.encode_to_vec();
+        let bytes = RevisionMessage { document, outdated }.encode_to_vec();
         let guide = EncodedGuide {
             document_bytes: bytes.len(),
             content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).expect("a small guide"),

@@ -16,7 +16,7 @@ use super::{
 use crate::domain::{
     import::AbsentFields,
     misspelling::closest,
-    translation::Language,
+    translation::{Language, MAX_LANGUAGES},
     violation::{Reason, Violations},
 };
 
@@ -28,7 +28,7 @@ pub const MAX_MASK_PATHS: usize = 1_000;
 
 #[derive(Debug)]
 pub struct Mask {
-    fields: &'static ResourceFields,
+    pub fields: &'static ResourceFields,
     purpose: Purpose,
     named: NamedFields,
     others: OtherFields,
@@ -71,6 +71,14 @@ struct Choice<'m> {
     kept: EncodedResource<'m>,
     replaced: EncodedResource<'m>,
     sent: EncodedResource<'m>,
+}
+
+/// An encoded task or step with the selected fields of another one.
+pub struct Merged {
+    pub message: Vec<u8>,
+    /// The number of languages. If there are more than [`MAX_LANGUAGES`], the message has only those
+    /// that were sent; if those are too many, this is 0.
+    pub languages: usize,
 }
 
 impl Mask {
@@ -166,10 +174,24 @@ impl Mask {
 
     /// An encoded task or step with the selected fields of another one. Those that `not_honored`
     /// names are not selected. `None` if the bytes are no messages.
-    pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Vec<u8>> {
-        let Choice { mut kept, sent, .. } = self.choose(stored, sent, not_honored)?;
-        kept.0.extend(sent.0);
-        Some(kept.encode(self.fields))
+    pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Merged> {
+        let choice = self.choose(stored, sent, not_honored)?;
+        let (EncodedResource(mut merged), sent) = (choice.kept, choice.sent);
+        merged.extend(sent.0.iter().map(|(key, values)| (*key, values.clone())));
+        let mut merged = EncodedResource(merged);
+        let mut languages = merged.languages().len();
+        if languages > MAX_LANGUAGES {
+            // Those that were sent are checked all the same. The decoder counts them itself.
+            let is_checked = |key: &FieldKey<'_>| key.0.is_none() || sent.0.contains_key(key);
+            merged.0.retain(|key, _| is_checked(key));
+            if merged.languages().len() > MAX_LANGUAGES {
+                languages = 0;
+            }
+        }
+        Some(Merged {
+            message: merged.encode(self.fields),
+            languages,
+        })
     }
 
     /// Whether each selected field was sent exactly as it is stored. [`Self::apply`] then changes

@@ -117,7 +117,7 @@ impl<'g> Merger<'g, '_> {
         let former = if theirs.is_empty() { &ours } else { &theirs };
         let merged = Mask::for_fields(resource, &by_ours).apply(former, &ours, &[]);
         // What was just encoded can be decoded.
-        let merged = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
+        let merged = merged.and_then(|it| M::decode(&it.message[..]).ok());
         merged.unwrap_or_default()
     }
 

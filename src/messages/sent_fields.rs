@@ -2,7 +2,7 @@
 //! the stored task or step, and the result is decoded like a new one. The store does this after it has
 //! read what is stored.
 
-use std::{collections::BTreeMap, fmt::Debug, marker::PhantomData, mem::take, sync::Arc};
+use std::{iter::once, mem::take, sync::Arc};
 
 use prost::Message;
 use prost_types::FieldMask;
@@ -16,7 +16,7 @@ use super::{
     },
     document_masks::DocumentMasks,
     encode,
-    fields::{FieldUse, ResourceFields, STEP, TASK},
+    fields::{FieldUse, SHORTHAND, STEP, TASK},
     ignored::Ignored,
     mask::Mask,
 };
@@ -24,12 +24,10 @@ use crate::{
     domain::{
         Error, Result,
         decide::{SentFields, UpdateStep, UpdateTask},
-        etag::ExpectedEtag,
         ids::{ProductId, StepId, TaskId},
         step::{NewStep, ReferencedTask, Step, check_subtask_product},
         task::{NewTask, Published, Task, check_languages},
         text::{Body, MAX_BODY_CHARS, check},
-        translation::MAX_LANGUAGES,
         violation::{Path, Reason, Violations},
     },
     proto::v1,
@@ -45,13 +43,23 @@ pub fn updated_step(
     violations: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<UpdateStep> {
-    let subtask = message.as_ref().map(|step| TaskId::parse(&step.subtask_id));
-    let (guid, expected, step) = update(message, StepId::parse, mask, violations, ignored)?;
+    let mask = Arc::new(Mask::parse(mask, &STEP, violations, ignored));
+    let mut at = violations.at("step");
+    let message = at.required(message)?;
+    let guid = guid(&message.guid, StepId::parse, at.field("guid"));
+    let expected = expected_etag(&message.etag, at.field("etag"));
+    let subtask = TaskId::parse(&message.subtask_id);
+    let step = SentStep::new(message, Source::Update, mask, "step", take(violations));
+    let SentStep(sent) = &step;
+    if guid.is_none() {
+        // It is not known which fields it honors.
+        *violations = sent.check(&[], step::check);
+    }
     Some(UpdateStep {
-        guid,
+        guid: guid?,
         expected,
-        new_subtask: subtask.flatten().filter(|_| step.selects("subtask_id")),
-        edits_question: step.selects("feedback_config"),
+        new_subtask: subtask.filter(|_| sent.selects("subtask_id")),
+        edits_question: sent.selects("feedback_config"),
         fields: Box::new(step),
     })
 }
@@ -63,36 +71,24 @@ pub fn updated_task(
     violations: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<UpdateTask> {
-    let published = message.as_ref().and_then(|task| task.published);
+    let mask = Arc::new(Mask::parse(mask, &TASK, violations, ignored));
+    let mut at = violations.at("task");
+    let message = at.required(message)?;
+    let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
+    let expected = expected_etag(&message.etag, at.field("etag"));
+    let published = message.published;
     let published = published.map_or(Some(Published::default()), Published::new);
-    let (guid, expected, task) = update(message, TaskId::parse, mask, violations, ignored)?;
+    let task = SentTask::new(message, Source::Update, mask, "task", take(violations));
+    let SentTask(sent) = &task;
+    if guid.is_none() {
+        *violations = sent.check(&[], task::check);
+    }
     Some(UpdateTask {
-        guid,
+        guid: guid?,
         expected,
-        published: published.filter(|_| task.selects("published")),
+        published: published.filter(|_| sent.selects("published")),
         fields: Box::new(task),
     })
-}
-
-fn update<M: Resource, Id>(
-    message: Option<M>,
-    parse: fn(&str) -> Option<Id>,
-    mask: Option<FieldMask>,
-    violations: &mut Violations,
-    ignored: &mut Ignored,
-) -> Option<(Id, ExpectedEtag, Sent<M>)> {
-    let mask = Arc::new(Mask::parse(mask, M::fields(), violations, ignored));
-    let mut at = violations.at(M::NAME);
-    let message = at.required(message)?;
-    let (id, etag) = message.guid_and_etag();
-    let id = guid(id, parse, at.field("guid"));
-    let expected = expected_etag(etag, at.field("etag"));
-    let sent = Sent::new(message, Source::Update, mask, M::NAME, take(violations));
-    if id.is_none() {
-        // It is not known which fields it honors.
-        *violations = sent.check(&[]);
-    }
-    Some((id?, expected, sent))
 }
 
 /// The task of a document at this path. A managed one takes its name from its value, and its product
@@ -109,7 +105,7 @@ pub fn document_task(
         false => Source::Document,
     };
     let mask = Arc::clone(&masks.task);
-    Box::new(Sent::new(message, source, mask, path, violations))
+    Box::new(SentTask::new(message, source, mask, path, violations))
 }
 
 /// The step of a document at this path. `violations` are those that were found in it already.
@@ -119,87 +115,8 @@ pub fn document_step(
     path: &str,
     violations: Violations,
 ) -> Box<dyn SentFields<Step, NewStep>> {
-    let mask = Arc::clone(&masks.step);
-    Box::new(Sent::new(message, Source::Document, mask, path, violations))
-}
-
-/// A task or step as a message.
-trait Resource: Message + Default {
-    /// The field of an update's request.
-    const NAME: &'static str;
-    /// The fields that no import changes: a document with other values is told so.
-    const FIXED: &'static [&'static str];
-    type Translation;
-
-    fn fields() -> &'static ResourceFields;
-    fn guid_and_etag(&self) -> (&str, &str);
-    fn external_id_mut(&mut self) -> &mut Option<String>;
-    fn translations_mut(&mut self) -> &mut BTreeMap<String, Self::Translation>;
-    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut String>;
-    /// Notes the violations of the sent fields. Nothing is required.
-    fn check(self, at: Field<'_>);
-}
-
-impl Resource for v1::Task {
-    const NAME: &'static str = "task";
-    const FIXED: &'static [&'static str] = &["product_id"];
-    type Translation = v1::TaskTranslation;
-
-    fn fields() -> &'static ResourceFields {
-        &TASK
-    }
-
-    fn guid_and_etag(&self) -> (&str, &str) {
-        (&self.guid, &self.etag)
-    }
-
-    fn external_id_mut(&mut self) -> &mut Option<String> {
-        &mut self.external_id
-    }
-
-    fn translations_mut(&mut self) -> &mut BTreeMap<String, v1::TaskTranslation> {
-        &mut self.translations
-    }
-
-    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        [].into_iter()
-    }
-
-    fn check(self, at: Field<'_>) {
-        task::check(self, at);
-    }
-}
-
-impl Resource for v1::Step {
-    const NAME: &'static str = "step";
-    const FIXED: &'static [&'static str] = &["product_id", "type"];
-    type Translation = v1::StepTranslation;
-
-    fn fields() -> &'static ResourceFields {
-        &STEP
-    }
-
-    fn guid_and_etag(&self) -> (&str, &str) {
-        (&self.guid, &self.etag)
-    }
-
-    fn external_id_mut(&mut self) -> &mut Option<String> {
-        &mut self.external_id
-    }
-
-    fn translations_mut(&mut self) -> &mut BTreeMap<String, v1::StepTranslation> {
-        &mut self.translations
-    }
-
-    fn bodies_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let translations = self.translations.values_mut();
-        let translated = translations.filter_map(|it| it.body.as_mut());
-        self.body.iter_mut().chain(translated)
-    }
-
-    fn check(self, at: Field<'_>) {
-        step::check(self, at);
-    }
+    let (source, mask) = (Source::Document, Arc::clone(&masks.step));
+    Box::new(SentStep::new(message, source, mask, path, violations))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +129,7 @@ enum Source {
 
 /// A task or step as it was sent.
 #[derive(Debug)]
-struct Sent<M> {
+struct Sent {
     path: String,
     source: Source,
     mask: Arc<Mask>,
@@ -221,33 +138,11 @@ struct Sent<M> {
     bodies: Bodies,
     /// The violations of the request that were found already.
     violations: Violations,
-    resource: PhantomData<fn() -> M>,
 }
 
-impl<M: Resource> Sent<M> {
-    fn new(
-        mut message: M,
-        source: Source,
-        mask: Arc<Mask>,
-        path: &str,
-        violations: Violations,
-    ) -> Self {
-        message.external_id_mut().take_if(|id| id.is_empty());
-        let mut bodies = Bodies::default();
-        message.bodies_mut().for_each(|body| bodies.take(body));
-        Self {
-            path: path.to_owned(),
-            source,
-            mask,
-            message: message.encode_to_vec(),
-            bodies,
-            violations,
-            resource: PhantomData,
-        }
-    }
-
+impl Sent {
     fn has(&self, field: &str) -> bool {
-        M::fields().is_sent(field, &self.message)
+        self.mask.fields.is_sent(field, &self.message)
     }
 
     /// Whether a field replaces what is stored.
@@ -255,40 +150,23 @@ impl<M: Resource> Sent<M> {
         self.mask.selects(field, || self.has(field))
     }
 
-    /// The message as it was sent.
-    fn message(&self) -> Result<M> {
-        M::decode(&self.message[..]).map_err(|_| undecodable())
-    }
-
-    /// An encoded task or step with the sent fields.
-    fn merged(&self, stored: &[u8], not_honored: &[&str]) -> Result<M> {
-        let merged = self.mask.apply(stored, &self.message, not_honored);
-        let message = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
-        message.ok_or_else(undecodable)
-    }
-
-    /// Whether the sent fields leave an encoded task or step as it is.
-    fn keep_all(&self, stored: &[u8], not_honored: &[&str]) -> bool {
-        let is_valid = self.violations.is_empty();
-        is_valid && self.mask.keeps_all(stored, &self.message, not_honored)
-    }
-
-    /// What `decode` returns for a merged message, or all violations of the request.
-    fn decode_merged<T>(
+    /// What `decode` returns for the message as it was sent; for one that is stored, with the selected
+    /// fields. Otherwise all violations of the request.
+    fn decode<M: Message + Default, T>(
         &self,
-        mut message: M,
+        stored: Option<(&[u8], &[&str])>,
         decode: impl FnOnce(M, Field<'_>) -> Option<T>,
     ) -> Result<T> {
-        let mut languages = message.translations_mut().len();
-        if languages > MAX_LANGUAGES {
-            // Those that were sent are checked all the same. The decoder counts them itself.
-            let mut sent = self.merged(&[], &[])?;
-            let sent = sent.translations_mut();
-            if sent.len() > MAX_LANGUAGES {
-                languages = 0;
+        let merged;
+        let (message, languages) = match stored {
+            None => (&self.message, 0),
+            Some((stored, not_honored)) => {
+                let changed = self.mask.apply(stored, &self.message, not_honored);
+                merged = changed.ok_or_else(undecodable)?;
+                (&merged.message, merged.languages)
             }
-            *message.translations_mut() = take(sent);
-        }
+        };
+        let message = M::decode(&message[..]).map_err(|_| undecodable())?;
         let decoded = decode::all(|violations| {
             violations.append(self.violations.clone());
             let decoded = decode(message, violations.at(&self.path));
@@ -299,40 +177,69 @@ impl<M: Resource> Sent<M> {
     }
 
     /// The violations of the request, except for fields that are not honored.
-    fn check(&self, not_honored: &[&str]) -> Violations {
-        let mut violations = self.violations.clone();
-        if let Ok(sent) = self.merged(&[], not_honored) {
-            sent.check(violations.at(&self.path));
+    fn check<M: Message + Default>(
+        &self,
+        not_honored: &[&str],
+        check: impl FnOnce(M, Field<'_>),
+    ) -> Violations {
+        let checked = self.decode(Some((&[][..], not_honored)), |message, at| {
+            check(message, at);
+            Some(())
+        });
+        match checked {
+            Err(Error::Invalid(violations)) => violations,
+            _ => Violations::new(),
         }
-        violations
     }
 
     /// The fields whose sent values differ from the stored ones and are not applied, and those of
-    /// `not_honored` that a mask names. A document is expected to have what the system sets.
+    /// `not_honored` that a mask names. A document is expected to have what the system sets, and the
+    /// planner knows its task.
     fn not_applied(
         &self,
         not_honored: &[&'static str],
-        stored: impl FnOnce() -> M,
+        stored: impl FnOnce() -> Vec<u8>,
     ) -> Vec<&'static str> {
-        let is_listed = |field: &str, field_use| {
-            not_honored.contains(&field)
-                || match self.source {
-                    Source::Update => [FieldUse::System, FieldUse::Creation].contains(&field_use),
-                    Source::Document | Source::ManagedDocument => M::FIXED.contains(&field),
-                }
+        let is_update = self.source == Source::Update;
+        let is_listed = |field: &str, field_use| match field_use {
+            _ if not_honored.contains(&field) => true,
+            FieldUse::Creation => is_update || ![SHORTHAND, "task"].contains(&field),
+            FieldUse::System => is_update,
+            FieldUse::Honored | FieldUse::Identity => false,
         };
-        let stored = || stored().encode_to_vec();
-        let mut ignored = M::fields().differing(&self.message, is_listed, stored);
-        if self.source == Source::Update {
-            let named = not_honored.iter().copied();
-            ignored.extend(named.filter(|field| self.mask.names(field)));
-        }
+        let fields = self.mask.fields;
+        let mut ignored = fields.differing(&self.message, is_listed, stored);
+        let named = not_honored.iter().copied();
+        ignored.extend(named.filter(|field| is_update && self.mask.names(field)));
         ignored
     }
 }
 
 fn undecodable() -> Error {
     Error::Internal("a sent task or step cannot be decoded".to_owned())
+}
+
+#[derive(Debug)]
+struct SentTask(Sent);
+
+impl SentTask {
+    fn new(
+        mut message: v1::Task,
+        source: Source,
+        mask: Arc<Mask>,
+        path: &str,
+        violations: Violations,
+    ) -> Self {
+        message.external_id.take_if(|id| id.is_empty());
+        Self(Sent {
+            path: path.to_owned(),
+            source,
+            mask,
+            message: message.encode_to_vec(),
+            bodies: Bodies::default(),
+            violations,
+        })
+    }
 }
 
 /// The fields that a stored task does not honor.
@@ -343,102 +250,121 @@ fn not_honored_by(task: &Task) -> &'static [&'static str] {
     }
 }
 
-impl SentFields<Task, NewTask> for Sent<v1::Task> {
+impl SentFields<Task, NewTask> for SentTask {
     fn violations(&self) -> Violations {
-        self.check(UNMANAGED_ONLY)
+        self.0.check(UNMANAGED_ONLY, task::check)
     }
 
     fn decode(&self, stored: Option<&Task>, _: Option<&ReferencedTask>) -> Result<NewTask> {
-        let message = match stored {
-            Some(task) => {
-                let stored = encode::task(task.clone()).encode_to_vec();
-                self.merged(&stored, not_honored_by(task))?
-            }
-            // The planner replaces name and product.
-            None if self.source == Source::ManagedDocument => {
-                let sent = self.message()?;
-                v1::Task {
-                    name: "managed".to_owned(),
-                    product_id: Some(sent.product_id.unwrap_or(1)),
-                    external_id: None,
-                    ..sent
-                }
-            }
-            None => self.message()?,
-        };
-        self.decode_merged(message, |message, mut at| {
-            if self.source == Source::Update && message.roles.is_empty() {
+        let encoded = stored.map(|task| encode::task(task.clone()).encode_to_vec());
+        let merged = encoded.as_deref().zip(stored.map(not_honored_by));
+        let source = self.0.source;
+        self.0.decode(merged, |mut message: v1::Task, mut at| {
+            if source == Source::Update && message.roles.is_empty() {
                 // A create without roles gives access to everyone.
                 let description = "needs at least one access level";
                 at.field("roles").refuse(Reason::FieldRequired, description);
+            }
+            if source == Source::ManagedDocument && stored.is_none() {
+                // The planner replaces name and product.
+                message.name = "managed".to_owned();
+                message.external_id = None;
+                message.product_id.get_or_insert(1);
             }
             task::new(message, at)
         })
     }
 
     fn ignored(&self, stored: &Task) -> Vec<&'static str> {
-        self.not_applied(not_honored_by(stored), || encode::task(stored.clone()))
+        let encoded = || encode::task(stored.clone()).encode_to_vec();
+        self.0.not_applied(not_honored_by(stored), encoded)
     }
 }
 
-impl Sent<v1::Step> {
+#[derive(Debug)]
+struct SentStep(Sent);
+
+impl SentStep {
+    fn new(
+        mut message: v1::Step,
+        source: Source,
+        mask: Arc<Mask>,
+        path: &str,
+        violations: Violations,
+    ) -> Self {
+        message.external_id.take_if(|id| id.is_empty());
+        let mut bodies = Bodies::default();
+        let translations = message.translations.values_mut().map(|it| &mut it.body);
+        let sent = once(&mut message.body).chain(translations).flatten();
+        sent.for_each(|body| bodies.take(body));
+        Self(Sent {
+            path: path.to_owned(),
+            source,
+            mask,
+            message: message.encode_to_vec(),
+            bodies,
+            violations,
+        })
+    }
+
     /// The fields that a stored step does not honor. A wiring step always refers to its managed task.
     fn not_honored_by(&self, stored: &Step) -> Vec<&'static str> {
+        let Self(sent) = self;
         if stored.kind.subtask().is_none() {
             return vec!["subtask_id", "subtask_pid"];
         }
         let is_wiring = stored.link.is_some();
-        let (keeps_id, keeps_pid) = match self.source {
+        let (keeps_id, keeps_pid) = match sent.source {
             Source::Update => (is_wiring, is_wiring),
             // The product follows the task.
             Source::Document | Source::ManagedDocument => (
-                is_wiring && !self.has("subtask_id"),
-                !self.has("subtask_pid"),
+                is_wiring && !sent.has("subtask_id"),
+                !sent.has("subtask_pid"),
             ),
         };
-        let fields = [
-            ("title", true),
-            ("subtask_id", keeps_id),
-            ("subtask_pid", keeps_pid),
-        ];
-        let fields = fields.into_iter().filter(|(_, is_kept)| *is_kept);
-        fields.map(|(field, _)| field).collect()
+        let mut fields = vec!["title"];
+        fields.extend(keeps_id.then_some("subtask_id"));
+        fields.extend(keeps_pid.then_some("subtask_pid"));
+        fields
     }
 }
 
-impl SentFields<Step, NewStep> for Sent<v1::Step> {
+impl SentFields<Step, NewStep> for SentStep {
     fn violations(&self) -> Violations {
-        self.check(&["subtask_id", "subtask_pid", "title"])
+        let type_dependent = ["subtask_id", "subtask_pid", "title"];
+        self.0.check(&type_dependent, step::check)
     }
 
     fn decode(&self, stored: Option<&Step>, target: Option<&ReferencedTask>) -> Result<NewStep> {
-        let mut bodies = self.bodies.clone();
-        let mut message = match stored {
-            Some(step) => {
-                let (encoded, not_honored) = (bodies.encode(step), self.not_honored_by(step));
-                if self.source == Source::Document && self.keep_all(&encoded, &not_honored) {
-                    return Ok(step.to_new());
-                }
-                self.merged(&encoded, &not_honored)?
-            }
-            None => self.message()?,
-        };
-        if let Some(target) = target.filter(|_| !self.selects("subtask_pid")) {
-            message.subtask_pid = Some(target.product.get());
+        let Self(sent) = self;
+        let mut bodies = sent.bodies.clone();
+        let stored = stored.map(|step| (step, bodies.encode(step), self.not_honored_by(step)));
+        if let Some((step, encoded, not_honored)) = &stored
+            && sent.source == Source::Document
+            && sent.violations.is_empty()
+            && sent.mask.keeps_all(encoded, &sent.message, not_honored)
+        {
+            return Ok(step.to_new());
         }
-        // A missing task has no product.
-        let subtask = stored.filter(|_| self.source == Source::Update);
-        let subtask = subtask.and_then(|step| step.kind.subtask());
-        let subtask = subtask.filter(|it| message.subtask_id == it.task.to_string());
-        let task_product = target
-            .map(|target| target.product)
-            .or(subtask.map(|subtask| subtask.product));
-        let product = message.subtask_pid.and_then(ProductId::new);
-        // The planner sets the task of a new step.
-        let task = stored.map_or(TaskId(Uuid::nil()), |step| step.task);
-        let mut new = self.decode_merged(message, |message, mut at| {
+        let merged = stored.as_ref();
+        let merged = merged.map(|(_, encoded, not_honored)| (&encoded[..], &not_honored[..]));
+        let mut new = sent.decode(merged, |mut message: v1::Step, mut at| {
+            if let Some(target) = target.filter(|_| !sent.selects("subtask_pid")) {
+                message.subtask_pid = Some(target.product.get());
+            }
+            let product = message.subtask_pid.and_then(ProductId::new);
+            // A missing task has no product.
+            let subtask = stored.as_ref().and_then(|(step, ..)| step.kind.subtask());
+            let subtask = subtask.filter(|it| {
+                sent.source == Source::Update && message.subtask_id == it.task.to_string()
+            });
+            let task_product = target.map(|target| target.product);
+            let task_product = task_product.or(subtask.map(|subtask| subtask.product));
+            // The planner sets the task of a new step.
+            let task = stored.as_ref();
+            let task = task.map_or(TaskId(Uuid::nil()), |(step, ..)| step.task);
             let new = step::for_task(message, Some(task), &mut at);
-            if let (Some(product), Some(task_product)) = (product, task_product) {
+            if let Some((product, task_product)) = product.zip(task_product) {
                 at.check(|path, violations| {
                     check_subtask_product(product, task_product, path, violations);
                 });
@@ -450,12 +376,13 @@ impl SentFields<Step, NewStep> for Sent<v1::Step> {
     }
 
     fn ignored(&self, stored: &Step) -> Vec<&'static str> {
-        let not_honored = match (self.source, stored.kind.subtask()) {
+        let not_honored = match (self.0.source, stored.kind.subtask()) {
             // The planner lists what it takes from its task.
             (Source::Document, Some(_)) => Vec::new(),
             _ => self.not_honored_by(stored),
         };
-        self.not_applied(&not_honored, || encode::step_without_bodies(stored))
+        let encoded = || encode::step_without_bodies(stored).encode_to_vec();
+        self.0.not_applied(&not_honored, encoded)
     }
 }
 

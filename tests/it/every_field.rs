@@ -25,7 +25,7 @@ const NO_CONTENT: [&str; 2] = ["etag", "dependency_shorthand"];
 const BY_TYPE: [&str; 4] = ["title", "cost", "subtask_id", "subtask_pid"];
 
 /// A task or step.
-trait Resource: Message + Default + Clone + PartialEq + Debug {
+pub trait Resource: Message + Default + Clone + PartialEq + Debug {
     const NAME: &'static str;
 
     async fn create(self, client: &Client) -> Self;
@@ -356,17 +356,21 @@ fn with_external_id<R: Resource>(resources: Vec<R>, full: &R) -> R {
     resource
 }
 
+/// Asserts that each field of the content is set in one of these.
+pub fn assert_every_field_has_a_value<R: Resource>(samples: impl IntoIterator<Item = R>) {
+    let samples = samples.into_iter().map(|sample| dynamic(&sample));
+    let samples: Vec<DynamicMessage> = samples.collect();
+    for field in content_fields::<R>() {
+        let is_set = samples.iter().any(|sample| sample.has_field(&field));
+        assert!(is_set, "{} has no value", field.full_name());
+    }
+}
+
 #[apply(on_one_database)]
 async fn every_field_has_a_value(client: Client) {
-    fn check<R: Resource>(samples: impl Iterator<Item = R>) {
-        let samples: Vec<_> = samples.map(|sample| dynamic(&sample)).collect();
-        for field in content_fields::<R>() {
-            let is_set = samples.iter().any(|sample| sample.has_field(&field));
-            assert!(is_set, "{} has no value", field.full_name());
-        }
-    }
-    check([task_sample().full].into_iter());
-    check(step_samples(&client).await.into_iter().map(|it| it.full));
+    assert_every_field_has_a_value([task_sample().full]);
+    let steps = step_samples(&client).await.into_iter();
+    assert_every_field_has_a_value(steps.map(|sample| sample.full));
 }
 
 #[apply(on_both_databases)]

@@ -116,6 +116,8 @@ pub struct DocumentStep {
     /// The title of a step that may be a subtask step. Such a step takes the name of its task
     /// instead, and another title is listed as ignored.
     pub title: Option<String>,
+    /// Whether it sets or clears the question.
+    pub edits_question: bool,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
     pub fields: Box<dyn SentFields<Step, NewStep>>,

@@ -17,7 +17,8 @@ use crate::domain::{
 
 use super::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, ImportContext, ImportPlan,
-    Origin, Origins, TaskTree, document::without_indexes, wanted::StoredGuide, wanted::WantedGuide,
+    Origin, Origins, TaskTree, document::without_indexes, wanted::StoredResources,
+    wanted::WantedGuide,
 };
 
 mod steps;
@@ -28,8 +29,6 @@ mod wiring;
 pub struct Absent {
     pub steps: AbsentSteps,
     pub fields: AbsentFields,
-    /// Whether a question is cleared that the document leaves out.
-    pub resets_question: bool,
     /// Whether locked translations stay as they are stored.
     pub keeps_locked: bool,
 }
@@ -39,14 +38,13 @@ impl Absent {
     pub const DEFAULT: Self = Self {
         steps: AbsentSteps::Refuse,
         fields: AbsentFields::Keep,
-        resets_question: false,
         keeps_locked: false,
     };
 }
 
 /// Plans an import. The document stays as it is, for another attempt.
 pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> Result<ImportPlan> {
-    let mut stored = StoredGuide::default();
+    let mut stored = StoredResources::default();
     if let Some(tree) = context.existing {
         stored.add(tree);
     }
@@ -80,7 +78,7 @@ pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> 
 struct Planner<'a> {
     context: ImportContext<'a>,
     absent: Absent,
-    stored: StoredGuide<'a>,
+    stored: StoredResources<'a>,
     /// The depth of the task that is planned at the moment: 1 is the outermost.
     depth: usize,
     /// The ids that tasks get, by the document's ids.

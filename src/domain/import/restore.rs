@@ -21,7 +21,7 @@ use crate::domain::{
 
 use super::{
     ImportContext, ImportPlan, Origins, TaskTree,
-    wanted::{StoredGuide, WantedGuide},
+    wanted::{StoredResources, WantedGuide},
 };
 
 /// The restore of a revision.
@@ -46,7 +46,7 @@ impl<'a> Restore<'a> {
             guide: BTreeSet::new(),
             outside: BTreeMap::new(),
             depth: 0,
-            stored: StoredGuide::default(),
+            stored: StoredResources::default(),
             depth_limits: Vec::new(),
             replaced: BTreeMap::new(),
             translated_from: TranslatedFrom::default(),
@@ -115,7 +115,7 @@ struct RevisionReader<'a> {
     /// How many tasks are above the one that is read at the moment.
     depth: usize,
     /// The stored guide, and the tasks that it manages again.
-    stored: StoredGuide<'a>,
+    stored: StoredResources<'a>,
     depth_limits: Vec<DepthLimit>,
     /// New ids of tasks and steps, by their ids in the revision.
     replaced: BTreeMap<Uuid, Uuid>,

@@ -22,7 +22,7 @@ use super::{
 
 /// The stored tasks and steps that a wanted guide may have.
 #[derive(Default)]
-pub(super) struct StoredGuide<'a> {
+pub(super) struct StoredResources<'a> {
     pub tasks: BTreeMap<TaskId, &'a TaskTree>,
     pub steps: BTreeMap<StepId, &'a Step>,
 }
@@ -31,7 +31,7 @@ pub(super) struct WantedGuide<'a> {
     /// A task or step with a stored id replaces the stored one; others are created. Places and new
     /// versions are not set yet.
     pub tree: TaskTree,
-    pub stored: StoredGuide<'a>,
+    pub stored: StoredResources<'a>,
     pub origins: Origins,
     /// Limits on the depth of the outermost task.
     pub depth_limits: Vec<DepthLimit>,
@@ -96,7 +96,7 @@ impl WantedGuide<'_> {
     }
 }
 
-impl<'a> StoredGuide<'a> {
+impl<'a> StoredResources<'a> {
     /// Adds a tree and everything below it.
     pub fn add(&mut self, tree: &'a TaskTree) {
         for tree in tree.all() {

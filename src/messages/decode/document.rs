@@ -208,6 +208,8 @@ impl DocumentReader<'_> {
             subtask_id: TaskId::parse(&message.subtask_id),
             subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),
+            edits_question: (self.masks.step)
+                .selects("feedback_config", || !message.feedback_config.is_empty()),
             values,
             fields: document_step(message, self.masks, &path, violations),
             path,

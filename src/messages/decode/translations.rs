@@ -16,13 +16,13 @@ pub trait TranslationMessage {
     type Translation;
 
     /// Decodes the translation. A field that is refused is left out.
-    fn decode(self, at: Field<'_>) -> Self::Translation;
+    fn decode(self, at: &mut Field<'_>) -> Self::Translation;
 }
 
 impl TranslationMessage for v1::TaskTranslation {
     type Translation = TaskTranslation;
 
-    fn decode(self, mut at: Field<'_>) -> TaskTranslation {
+    fn decode(self, at: &mut Field<'_>) -> TaskTranslation {
         let name = self.name;
         TaskTranslation {
             name: name.and_then(|name| field::translated_text(name, at.field("name"))),
@@ -34,7 +34,7 @@ impl TranslationMessage for v1::TaskTranslation {
 impl TranslationMessage for v1::StepTranslation {
     type Translation = StepTranslation;
 
-    fn decode(self, mut at: Field<'_>) -> StepTranslation {
+    fn decode(self, at: &mut Field<'_>) -> StepTranslation {
         let (title, body) = (self.title, self.body);
         StepTranslation {
             title: title.and_then(|title| field::translated_text(title, at.field("title"))),
@@ -67,7 +67,7 @@ pub fn all<T: TranslationMessage>(
             }
             Some(_) => {}
         }
-        let translation = translation.decode(at);
+        let translation = translation.decode(&mut at);
         if let Some(language) = language {
             decoded.insert(language, translation);
         }

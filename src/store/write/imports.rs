@@ -82,7 +82,7 @@ impl Operation for Import {
             WriteMode::ValidateOnly => self.document_bytes,
         };
         let subtasks = self.document.subtasks();
-        let guide = StoredGuide::lock_and_read(tx, root, [], subtasks, returned_bytes).await?;
+        let guide = LockedGuide::lock_and_read(tx, root, [], subtasks, returned_bytes).await?;
         self.check(&guide)?;
         let context = ImportContext {
             shows_guide: tx.mode == WriteMode::ValidateOnly,
@@ -100,7 +100,7 @@ impl Operation for Import {
 
 impl Import {
     /// Checks that the stored guide is the expected one.
-    fn check(&self, guide: &StoredGuide) -> Result<(), StoreError> {
+    fn check(&self, guide: &LockedGuide) -> Result<(), StoreError> {
         let Some(tree) = &guide.tree else {
             return match &self.target {
                 ImportTarget::Id(guid) => {
@@ -139,7 +139,7 @@ impl Operation for RestoreRequest {
             subtasks.extend(steps.filter_map(|step| Some(step.kind.subtask()?.task)));
         }
         let (root, kept_bytes) = (Some(self.task), kept.tree.bytes());
-        let guide = StoredGuide::lock_and_read(tx, root, managed, subtasks, kept_bytes).await?;
+        let guide = LockedGuide::lock_and_read(tx, root, managed, subtasks, kept_bytes).await?;
         let history = guide.history.as_ref();
         if history.is_none_or(|history| history.last_number == 0) {
             // The history has just been deleted.
@@ -160,7 +160,7 @@ impl Operation for RestoreRequest {
 }
 
 /// The stored guide before an import or restore.
-struct StoredGuide {
+struct LockedGuide {
     /// `None` if it is created.
     tree: Option<TaskTree>,
     /// The history of the task, which may be empty; `None` for a new task.
@@ -174,7 +174,7 @@ struct StoredGuide {
     is_indexed: bool,
 }
 
-impl StoredGuide {
+impl LockedGuide {
     /// Locks and reads the guide of `root`, a task that may exist, and tasks that become part of it.
     /// Locks the tasks that subtask steps refer to. `other_bytes`: memory used by the document or
     /// revision.

@@ -6,9 +6,12 @@ use super::{
     caller::Caller,
     marks::{KEY, TEXT},
 };
-use crate::kit::{
-    contract::{self, shown},
-    prelude::*,
+use crate::{
+    every_field::assert_every_field_has_a_value,
+    kit::{
+        contract::{self, shown},
+        prelude::*,
+    },
 };
 
 /// The resources that the requests are about.
@@ -302,4 +305,25 @@ fn marked_step(task: &Task) -> Step {
         r_data: [(KEY.to_owned(), text(TEXT))].into(),
         ..step(task, StepType::Observation, TEXT)
     }
+}
+
+#[test]
+fn every_field_is_marked() {
+    let (task, step) = (marked_task(), marked_step(&Task::default()));
+    // Numbers and ids have no marks.
+    let unmarked_task = Task {
+        published: Some(0),
+        roles: vec![0],
+        ..task.clone()
+    };
+    let unmarked_step = Step {
+        task: unknown_guid(),
+        cost: Some(2),
+        published: Some(0),
+        subtask_id: unknown_guid(),
+        subtask_pid: Some(PRODUCT),
+        ..step.clone()
+    };
+    assert_every_field_has_a_value([task, unmarked_task]);
+    assert_every_field_has_a_value([step, unmarked_step]);
 }

@@ -152,8 +152,7 @@ impl<'a> Planner<'a> {
         };
         let mut step = match before {
             Some(before) => {
-                let edits_question = self.absent.resets_question || !document.values.is_empty();
-                let (mut step, _) = before.edited(new, edits_question);
+                let (mut step, _) = before.edited(new, document.edits_question);
                 let translations = &mut step.content.translations;
                 let stored = &before.content.translations;
                 self.keep_locked(stored, translations, path);

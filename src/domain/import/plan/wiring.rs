@@ -181,9 +181,11 @@ impl<'a> Planner<'a> {
         let path = listed.document.map_or("", |document| &document.path);
         let after = &mut listed.step.content.translations;
         self.keep_locked(&translations, after, path);
-        let question = sent.kind.into_feedback();
-        if question.is_some() || self.absent.resets_question {
-            listed.step.kind.set_feedback(question);
+        if listed
+            .document
+            .is_some_and(|document| document.edits_question)
+        {
+            listed.step.kind.set_feedback(sent.kind.into_feedback());
         }
     }
 
