@@ -2,9 +2,10 @@
 
 use tonic::{Request, Response};
 
-use super::{Services, call::Answer, decode, encode, references};
+use super::{Services, call::Answer, previews, references, validations};
 use crate::{
     domain::{analysis::Reference, validation::Rule},
+    messages::{decode, encode},
     proto::v1::{
         ListFindingsRequest, ListFindingsResponse, ListReferencesRequest, ListReferencesResponse,
         ListRulesRequest, ListRulesResponse, PreviewTaskRequest, PreviewTaskResponse,
@@ -21,9 +22,9 @@ impl AnalysisService for Services {
         let (call, request) = self.call(request)?;
         let tokens = call.page_tokens("PreviewTask", &request);
         let (preview, explain) =
-            decode::all(|violations| decode::preview::preview_task(request, &tokens, violations))?;
+            decode::all(|violations| previews::preview_task(request, &tokens, violations))?;
         let page = call.account.preview_task(preview).await?;
-        Ok(Response::new(encode::preview(&page, &tokens, explain)))
+        Ok(Response::new(previews::preview(&page, &tokens, explain)))
     }
 
     async fn validate_task(
@@ -32,11 +33,10 @@ impl AnalysisService for Services {
     ) -> Answer<ValidateTaskResponse> {
         let (call, request) = self.call(request)?;
         let tokens = call.page_tokens("ValidateTask", &request);
-        let validation = decode::all(|violations| {
-            decode::validation::validate_task(request, &tokens, violations)
-        })?;
+        let validation =
+            decode::all(|violations| validations::validate_task(request, &tokens, violations))?;
         let page = call.account.validate_task(validation).await?;
-        Ok(Response::new(encode::validation(page, &tokens)))
+        Ok(Response::new(validations::validation(page, &tokens)))
     }
 
     async fn list_findings(
@@ -45,11 +45,10 @@ impl AnalysisService for Services {
     ) -> Answer<ListFindingsResponse> {
         let (call, request) = self.call(request)?;
         let tokens = call.page_tokens("ListFindings", &request);
-        let listing = decode::all(|violations| {
-            decode::validation::list_findings(request, &tokens, violations)
-        })?;
+        let listing =
+            decode::all(|violations| validations::list_findings(request, &tokens, violations))?;
         let page = call.account.list_findings(listing).await?;
-        Ok(Response::new(encode::findings(page, &tokens)))
+        Ok(Response::new(validations::findings(page, &tokens)))
     }
 
     async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
@@ -76,7 +75,7 @@ impl AnalysisService for Services {
             found.items,
             found.next,
             Reference::cursor,
-            encode::reference,
+            references::reference,
         );
         Ok(Response::new(ListReferencesResponse {
             references,

@@ -5,13 +5,7 @@ use std::time::Duration;
 use prost_types::Duration as ProtoDuration;
 use tonic::{Request, Response};
 
-use super::{
-    Services,
-    call::Answer,
-    decode::{self, Field, field},
-    encode,
-    page::PageTokens,
-};
+use super::{Services, call::Answer, page::PageTokens};
 use crate::{
     call_context::{CallContext, CallWait},
     domain::{
@@ -19,8 +13,13 @@ use crate::{
         ids::TaskId,
         violation::{Reason, Violations},
     },
+    messages::{
+        decode::{self, Field, field},
+        encode,
+    },
     proto::v1::{
-        ChangeStart, ListChangesRequest, ListChangesResponse, change_service_server::ChangeService,
+        Change, ChangeStart, ListChangesRequest, ListChangesResponse,
+        change_service_server::ChangeService,
     },
 };
 
@@ -59,13 +58,13 @@ impl ChangeService for Services {
                 at_most: wait,
             });
         }
-        let change = |entry: FeedEntry| {
+        let signed = |entry: FeedEntry| {
             let cursor = tokens.sign(&entry.cursor);
-            encode::change(entry, cursor)
+            change(entry, cursor)
         };
         Ok(Response::new(ListChangesResponse {
             next_cursor: tokens.sign(&page.next),
-            changes: page.entries.into_iter().map(change).collect(),
+            changes: page.entries.into_iter().map(signed).collect(),
             caught_up: page.caught_up,
         }))
     }
@@ -118,4 +117,22 @@ fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Durati
     let wait = wait.map(|(seconds, nanos)| Duration::new(seconds, nanos));
     let description = format!("must be from 0 to {} seconds", MAX_WAIT.as_secs());
     field.in_range(wait.filter(|wait| *wait <= MAX_WAIT), &description)
+}
+
+/// An entry of the change feed, with the text of its cursor.
+fn change(entry: FeedEntry, cursor: String) -> Change {
+    Change {
+        kind: (entry.kind as i16).into(),
+        task: entry.task.to_string(),
+        step: entry.step.map(|step| step.to_string()).unwrap_or_default(),
+        etag: entry.etag.map(|it| it.into_string()).unwrap_or_default(),
+        fields: entry.fields,
+        changed_ts: Some(encode::timestamp(entry.changed)),
+        subject: entry.subject,
+        rpc: entry.rpc.to_owned(),
+        transaction: entry.cursor.transaction.to_string(),
+        transaction_end: entry.is_last,
+        cursor,
+        step_count: entry.step_count,
+    }
 }

@@ -1,5 +1,7 @@
 //! A guide that a call decodes or compares, with the memory that it takes.
 
+use std::slice;
+
 use crate::{
     analysis_threads::run_by_weight,
     call_context::WorkMemory,
@@ -9,8 +11,12 @@ use crate::{
         history::{RevisionName, TaskRevision},
         ids::TaskId,
     },
-    messages::{compare::compare, encode, kept_guide},
-    proto::v1::{StepDifference, TaskDocument},
+    messages::{
+        compare::{FieldPath, ManagedDifference, StepDifference, TaskDifference, compare},
+        encode, kept_guide,
+        managed_documents::all_steps,
+    },
+    proto::v1::{self, Step, TaskDocument},
     store::Account,
 };
 
@@ -80,15 +86,93 @@ impl ComparedGuide {
     }
 
     /// The paths of the task that differ in another guide, and the steps that differ.
-    pub fn compare(&self, target: &Self) -> (Vec<String>, Vec<StepDifference>) {
+    pub fn compare(&self, target: &Self) -> (Vec<String>, Vec<v1::StepDifference>) {
         let difference = compare(&self.document, &target.document);
-        (
-            encode::paths(&difference.fields),
-            encode::step_differences(&difference),
-        )
+        (paths(&difference.fields), step_differences(&difference))
     }
 }
 
 fn weight(bytes: usize) -> usize {
     bytes / 1_024
+}
+
+/// The steps in which two guides differ, those of managed tasks after the observation that
+/// manages them.
+fn step_differences(difference: &TaskDifference<'_>) -> Vec<v1::StepDifference> {
+    let mut steps = Vec::new();
+    for step in &difference.steps {
+        match (step.base, step.target) {
+            (Some(_), Some((_, after))) => add_changed(step, after, &mut steps),
+            (None, Some((_, after))) => add_whole(
+                slice::from_ref(after),
+                v1::DifferenceKind::Added,
+                &mut steps,
+            ),
+            (Some((_, before)), None) => add_whole(
+                slice::from_ref(before),
+                v1::DifferenceKind::Removed,
+                &mut steps,
+            ),
+            (None, None) => {}
+        }
+    }
+    steps
+}
+
+fn add_changed(difference: &StepDifference<'_>, after: &Step, steps: &mut Vec<v1::StepDifference>) {
+    let mut paths = paths(&difference.fields);
+    for (key, managed) in &difference.managed {
+        if let ManagedDifference::Changed(task) = managed {
+            let within = format!("feedback_config.values[\"{key}\"].task_json.task");
+            paths.extend(task.fields.iter().map(|field| format!("{within}.{field}")));
+        }
+    }
+    paths.sort_unstable();
+    let kind = match (paths.is_empty(), difference.moved) {
+        (false, _) => Some(v1::DifferenceKind::Changed),
+        (true, true) => Some(v1::DifferenceKind::Moved),
+        // Only steps of managed tasks differ.
+        (true, false) => None,
+    };
+    steps.extend(kind.map(|kind| v1::StepDifference {
+        moved: difference.moved,
+        paths,
+        ..whole(after, kind)
+    }));
+    for (_, managed) in &difference.managed {
+        match managed {
+            ManagedDifference::Changed(task) => steps.extend(step_differences(task)),
+            ManagedDifference::Added(_, after) => {
+                add_whole(&after.steps, v1::DifferenceKind::Added, steps);
+            }
+            ManagedDifference::Removed(_, before) => {
+                add_whole(&before.steps, v1::DifferenceKind::Removed, steps);
+            }
+        }
+    }
+}
+
+/// The fields of a task or step that differ; sorted.
+fn paths(fields: &[FieldPath]) -> Vec<String> {
+    let mut paths: Vec<String> = fields.iter().map(ToString::to_string).collect();
+    paths.sort_unstable();
+    paths
+}
+
+/// Adds steps that one guide lacks, and those of the tasks that they manage.
+fn add_whole(missing: &[Step], kind: v1::DifferenceKind, steps: &mut Vec<v1::StepDifference>) {
+    let missing = all_steps(missing).into_iter();
+    steps.extend(missing.map(|step| whole(step, kind)));
+}
+
+fn whole(step: &Step, kind: v1::DifferenceKind) -> v1::StepDifference {
+    v1::StepDifference {
+        step: step.guid.clone(),
+        task: step.task.clone(),
+        r#type: step.r#type,
+        title: step.title.clone(),
+        kind: kind.into(),
+        moved: false,
+        paths: Vec::new(),
+    }
 }

@@ -3,12 +3,10 @@
 use prost::Message;
 use tonic::Response;
 
-use super::{
-    call::{Answer, digest},
-    decode::field,
-};
+use super::call::{Answer, digest};
 use crate::{
     domain::{Error, Result, ids::RequestId, violation::Violations},
+    messages::decode::field,
     store::{RetryKey, WriteOutcome},
 };
 

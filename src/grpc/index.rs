@@ -5,21 +5,21 @@ use std::collections::HashSet;
 use tonic::{Request, Response};
 use uuid::Uuid;
 
-use super::{
-    Services,
-    call::Answer,
-    decode::{self, Field, REQUIRED, field},
-    encode,
-};
+use super::{Services, call::Answer};
 use crate::{
     domain::{
         ids::TaskId,
-        index_work::{Acknowledgement, MAX_ACKNOWLEDGED_ITEMS},
+        index_work::{
+            AcknowledgeOutcome, Acknowledgement, IndexWork as Work, IndexWorkState,
+            MAX_ACKNOWLEDGED_ITEMS,
+        },
         violation::Reason,
     },
+    messages::decode::{self, Field, REQUIRED, field},
     proto::v1::{
-        AcknowledgeIndexedRequest, AcknowledgeIndexedResponse, IndexedItem, ListIndexWorkRequest,
-        ListIndexWorkResponse, index_service_server::IndexService,
+        AcknowledgeIndexedRequest, AcknowledgeIndexedResponse, IndexResult, IndexState, IndexWork,
+        IndexedItem, ListIndexWorkRequest, ListIndexWorkResponse,
+        index_service_server::IndexService,
     },
 };
 
@@ -35,7 +35,7 @@ impl IndexService for Services {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
         let page = call.account.list_index_work(after, size).await?;
-        let encode = |(_, work)| encode::index_work(work);
+        let encode = |(_, work)| index_work(work);
         let (work, next_page_token) = tokens.page(page, |(cursor, _)| *cursor, encode);
         Ok(Response::new(ListIndexWorkResponse {
             work,
@@ -57,7 +57,7 @@ impl IndexService for Services {
             })
         })?;
         let outcomes = call.account.acknowledge_indexed(items).await?;
-        let result = |outcome| encode::index_result(outcome).into();
+        let result = |outcome| index_result(outcome).into();
         Ok(Response::new(AcknowledgeIndexedResponse {
             results: outcomes.into_iter().map(result).collect(),
         }))
@@ -91,4 +91,29 @@ fn acknowledgement(
         index_version: item.index_version,
         info: info?,
     })
+}
+
+/// A task or step that an index has to read or to forget.
+fn index_work(work: Work) -> IndexWork {
+    let state = match work.state {
+        IndexWorkState::New => IndexState::New,
+        IndexWorkState::Changed => IndexState::Changed,
+        IndexWorkState::Deleted => IndexState::Deleted,
+    };
+    IndexWork {
+        guid: work.guid.to_string(),
+        kind: work.kind.number(),
+        task: work.task.to_string(),
+        state: state.into(),
+        etag: work.etag,
+    }
+}
+
+/// The result of an acknowledgement.
+fn index_result(outcome: AcknowledgeOutcome) -> IndexResult {
+    match outcome {
+        AcknowledgeOutcome::Acknowledged => IndexResult::Acknowledged,
+        AcknowledgeOutcome::Stale => IndexResult::Stale,
+        AcknowledgeOutcome::NotFound => IndexResult::NotFound,
+    }
 }

@@ -9,11 +9,14 @@ use prost::Message;
 use ring::hmac;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{decode::field, status};
-use crate::domain::{
-    ids::AccountId,
-    page::{Page, PageSize},
-    violation::Violations,
+use super::status;
+use crate::{
+    domain::{
+        ids::AccountId,
+        page::{Page, PageSize},
+        violation::Violations,
+    },
+    messages::decode::field,
 };
 
 /// Bytes of a token's signature, an HMAC-SHA-256.

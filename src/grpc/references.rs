@@ -1,14 +1,19 @@
-//! The filter of ListReferences.
+//! The filter and the results of ListReferences.
 
-use super::decode::{field, names::check_name};
-use crate::domain::{
-    analysis::{AnswerFilter, ReferenceFilter, VariableFilter},
-    ids::TaskId,
-    text::Tag,
-    violation::{Reason, Violations},
+use crate::{
+    domain::{
+        analysis::{AnswerFilter, Reference, ReferenceFilter, ReferenceKind, VariableFilter},
+        ids::TaskId,
+        text::Tag,
+        violation::{Reason, Violations},
+    },
+    messages::{
+        decode::{field, names::check_name},
+        encode::json,
+    },
+    proto::v1,
 };
 
-/// Decodes the filter of ListReferences.
 pub fn filter(
     task: &str,
     variable: String,
@@ -38,4 +43,30 @@ pub fn filter(
         task: id,
         answer: answer.map(|answer: Tag| AnswerFilter(answer.into_string())),
     }))
+}
+
+pub fn reference(reference: Reference) -> v1::Reference {
+    let kind = match reference.kind {
+        ReferenceKind::Subtask => v1::ReferenceKind::Subtask,
+        ReferenceKind::Wiring => v1::ReferenceKind::Wiring,
+        ReferenceKind::Manages => v1::ReferenceKind::Manages,
+        ReferenceKind::Sets => v1::ReferenceKind::Sets,
+        ReferenceKind::Reads => v1::ReferenceKind::Reads,
+    };
+    let place = reference.place;
+    let (operator, targets) = reference.condition.map_or_else(Default::default, |it| {
+        let targets = it.targets.into_iter().map(json::target);
+        (it.operator.symbol().to_owned(), targets.collect())
+    });
+    v1::Reference {
+        kind: kind.into(),
+        place: Some(v1::Place {
+            task: place.task.to_string(),
+            step: place.step.map_or_else(String::new, |step| step.to_string()),
+            path: place.path,
+            title: place.title,
+        }),
+        operator,
+        targets,
+    }
 }

@@ -8,8 +8,6 @@ use super::{
     Services,
     call::{Answer, write_mode},
     compared_guide::ComparedGuide,
-    decode::{self, Field, field},
-    encode,
     idempotency::{self, Idempotency},
     status,
 };
@@ -17,19 +15,23 @@ use crate::{
     call_context::CallContext,
     domain::{
         Error, Result,
-        history::{RequestedRevision, RevisionAlias, RevisionName},
+        history::{self, RequestedRevision, RevisionAlias, RevisionName},
         ids::TaskId,
         import::Imported,
         page::Page,
         violation::Violations,
     },
+    messages::{
+        decode::{self, Field, field},
+        encode,
+    },
     proto::v1::{
         CompareRevisionsRequest, CompareRevisionsResponse, CreateRevisionRequest,
-        CreateRevisionResponse, DeleteRevisionRequest, DeleteRevisionResponse, GetRevisionRequest,
-        GetRevisionResponse, ListDeletedTasksRequest, ListDeletedTasksResponse,
+        CreateRevisionResponse, DeleteRevisionRequest, DeleteRevisionResponse, DeletedTask,
+        GetRevisionRequest, GetRevisionResponse, ListDeletedTasksRequest, ListDeletedTasksResponse,
         ListRevisionsRequest, ListRevisionsResponse, RestoreRevisionRequest,
         RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
-        revision_service_server::RevisionService,
+        TaskRevision, revision_service_server::RevisionService,
     },
     store::{CreatedRevision, NewRevisionRequest, RestoreRequest},
 };
@@ -64,7 +66,7 @@ impl RevisionService for Services {
             Some((idempotency, new))
         })?;
         let created = |made: CreatedRevision| CreateRevisionResponse {
-            revision: Some(encode::task_revision(made.revision)),
+            revision: Some(task_revision(made.revision)),
             unchanged: made.unchanged,
         };
         idempotency::once(idempotency, created, async |retry| {
@@ -82,7 +84,7 @@ impl RevisionService for Services {
         if request.without_document {
             let revision = call.account.get_revision(task, &name, "revision").await?;
             return Ok(Response::new(GetRevisionResponse {
-                revision: Some(encode::task_revision(revision)),
+                revision: Some(task_revision(revision)),
                 document: None,
             }));
         }
@@ -95,7 +97,7 @@ impl RevisionService for Services {
             return Err(Error::Overloaded.into());
         }
         Ok(Response::new(GetRevisionResponse {
-            revision: Some(encode::task_revision(revision)),
+            revision: Some(task_revision(revision)),
             document: Some(guide.document),
         }))
     }
@@ -113,7 +115,7 @@ impl RevisionService for Services {
         })?;
         let page = call.account.list_revisions(task, before, size).await?;
         let (revisions, next_page_token) =
-            tokens.page(page, |revision| revision.number, encode::task_revision);
+            tokens.page(page, |revision| revision.number, task_revision);
         Ok(Response::new(ListRevisionsResponse {
             revisions,
             next_page_token,
@@ -227,7 +229,7 @@ impl RevisionService for Services {
         let account = call.account;
         let revision = account.set_revision_alias(task, alias, revision).await?;
         Ok(Response::new(SetRevisionAliasResponse {
-            revision: revision.map(encode::task_revision),
+            revision: revision.map(task_revision),
         }))
     }
 
@@ -241,8 +243,7 @@ impl RevisionService for Services {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
         let page = call.account.list_deleted_tasks(after, size).await?;
-        let (tasks, next_page_token) =
-            tokens.page(page, |task| task.cursor(), encode::deleted_task);
+        let (tasks, next_page_token) = tokens.page(page, |task| task.cursor(), deleted_task);
         Ok(Response::new(ListDeletedTasksResponse {
             tasks,
             next_page_token,
@@ -306,4 +307,32 @@ struct ComparedSteps {
     count: usize,
     /// The etags of the two guides.
     guides: String,
+}
+
+/// A revision without its document.
+fn task_revision(revision: history::TaskRevision) -> TaskRevision {
+    let aliases = revision.aliases.iter();
+    TaskRevision {
+        task: revision.task.to_string(),
+        revision: revision.number,
+        cause: revision.cause.number(),
+        note: revision.note.into_string(),
+        subject: revision.subject,
+        created_ts: Some(encode::timestamp(revision.created)),
+        task_name: revision.task_name.into_string(),
+        product_id: revision.product.get(),
+        step_count: i32::try_from(revision.step_count).unwrap_or(i32::MAX),
+        size_bytes: revision.size,
+        aliases: aliases.map(|alias| alias.as_str().to_owned()).collect(),
+        guide_etag: revision.guide_etag.into_string(),
+    }
+}
+
+/// A task that was deleted.
+fn deleted_task(task: history::DeletedTask) -> DeletedTask {
+    DeletedTask {
+        latest: Some(task_revision(task.latest)),
+        deleted_ts: Some(encode::timestamp(task.deleted.at)),
+        subject: task.deleted.subject,
+    }
 }

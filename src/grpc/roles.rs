@@ -2,17 +2,15 @@
 
 use tonic::{Request, Response};
 
-use super::{
-    Services,
-    call::Answer,
-    decode::{self, REQUIRED, field},
-    encode,
-};
+use super::{Services, call::Answer};
 use crate::{
-    domain::{ids::RoleId, violation::Reason},
-    messages::ignored::Ignored,
+    domain::{ids::RoleId, role::Role, violation::Reason},
+    messages::{
+        decode::{self, REQUIRED, field},
+        ignored::Ignored,
+    },
     proto::v1::{
-        CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
+        self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
         ListRolesRequest, ListRolesResponse, role_service_server::RoleService,
     },
 };
@@ -26,7 +24,7 @@ impl RoleService for Services {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
         let page = call.account.list_roles(after, size).await?;
-        let (roles, next_page_token) = tokens.page(page, |role| role.id, encode::role);
+        let (roles, next_page_token) = tokens.page(page, |role| role.id, role);
         Ok(Response::new(ListRolesResponse {
             roles,
             next_page_token,
@@ -44,7 +42,7 @@ impl RoleService for Services {
         })?;
         let role = call.account.create_role(name).await?;
         Ok(Response::new(CreateRoleResponse {
-            role: Some(encode::role(role)),
+            role: Some(self::role(role)),
             ignored_paths: ignored.into_paths("role"),
         }))
     }
@@ -62,5 +60,12 @@ impl RoleService for Services {
         })?;
         call.account.delete_role(id).await?;
         Ok(Response::new(DeleteRoleResponse::default()))
+    }
+}
+
+fn role(role: Role) -> v1::Role {
+    v1::Role {
+        id: role.id.0,
+        name: role.name.into_string(),
     }
 }

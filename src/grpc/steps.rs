@@ -8,8 +8,6 @@ use tonic::{Request, Response};
 use super::{
     Services,
     call::{Answer, write_mode},
-    decode::{self, field, step as decode_step},
-    encode,
     idempotency::{Idempotency, decode_stored},
 };
 use crate::{
@@ -20,6 +18,8 @@ use crate::{
         translation::Language,
     },
     messages::{
+        decode::{self, field, step as decode_step},
+        encode,
         fields::{FieldUse, STEP},
         ignored::Ignored,
         sent_fields,

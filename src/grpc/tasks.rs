@@ -8,8 +8,6 @@ use tonic::{Request, Response};
 use super::{
     Services,
     call::{Answer, write_mode},
-    decode::{self, Field, document, field, task as decode_task},
-    encode,
     idempotency::{self, Idempotency},
 };
 use crate::{
@@ -22,7 +20,9 @@ use crate::{
         violation::{Reason, Violations},
     },
     messages::{
+        decode::{self, Field, document, field, task as decode_task},
         document_masks::DocumentMasks,
+        encode,
         fields::{FieldUse, TASK},
         ignored::Ignored,
         sent_fields,

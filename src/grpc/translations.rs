@@ -5,23 +5,22 @@ use std::collections::BTreeSet;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use tonic::{Request, Response};
 
-use super::{
-    Services,
-    call::Answer,
-    decode::{self, Field, REQUIRED, feedback, field, translations::TranslationMessage},
-    encode,
-};
+use super::{Services, call::Answer};
 use crate::{
     domain::{
         ids::TaskId,
         translation::{Language, MAX_LANGUAGES},
         translation_work::{
-            AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, TranslationOutcome,
-            TranslationWorkFilter,
+            AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, SourceTexts,
+            TranslationOutcome, TranslationState, TranslationWork, TranslationWorkFilter,
         },
         violation::{Reason, Violations},
     },
-    messages::ignored::Ignored,
+    messages::{
+        decode::{self, Field, REQUIRED, feedback, field, translations::TranslationMessage},
+        encode::{json, step::source_feedback},
+        ignored::Ignored,
+    },
     proto::v1::{
         self, ListTranslationWorkRequest, ListTranslationWorkResponse, TranslationResult,
         WriteTranslationsRequest, WriteTranslationsResponse,
@@ -60,7 +59,7 @@ impl TranslationService for Services {
             found.items,
             found.next,
             |(_, cursor)| *cursor,
-            |(work, _)| encode::work(work),
+            |(work, _)| self::work(work),
         );
         Ok(Response::new(ListTranslationWorkResponse {
             work,
@@ -163,7 +162,7 @@ fn decode_item(
 }
 
 /// The text of a digest in the contract.
-pub fn digest(digest: SourceDigest) -> String {
+fn digest(digest: SourceDigest) -> String {
     URL_SAFE_NO_PAD.encode(digest.0)
 }
 
@@ -215,5 +214,46 @@ fn encode_outcome(outcome: TranslationOutcome) -> TranslationResult {
         TranslationOutcome::Locked => TranslationResult::SkippedLocked,
         TranslationOutcome::Stale => TranslationResult::Stale,
         TranslationOutcome::NotFound => TranslationResult::NotFound,
+    }
+}
+
+/// A task or step to translate.
+fn work(work: TranslationWork) -> v1::TranslationWork {
+    let (guid, kind) = match work.resource {
+        ResourceId::Task(task) => (task.to_string(), v1::TranslationKind::Task),
+        ResourceId::Step(step) => (step.to_string(), v1::TranslationKind::Step),
+    };
+    let state = match work.state {
+        TranslationState::Missing => v1::TranslationState::Missing,
+        TranslationState::Outdated => v1::TranslationState::Outdated,
+    };
+    v1::TranslationWork {
+        guid,
+        kind: kind.into(),
+        language: work.language.to_string(),
+        state: state.into(),
+        source: Some(texts(work.source)),
+        source_digest: digest(work.digest),
+    }
+}
+
+fn texts(source: SourceTexts) -> v1::TranslationSource {
+    match source {
+        SourceTexts::Task { name } => v1::TranslationSource {
+            name: Some(name),
+            ..v1::TranslationSource::default()
+        },
+        SourceTexts::Step {
+            title,
+            body,
+            instructions,
+            feedback,
+        } => v1::TranslationSource {
+            name: None,
+            title: Some(title),
+            body: body.map(|body| body.into_string()),
+            instructions: json::instructions(instructions),
+            feedback_config: feedback.map(source_feedback).into_iter().collect(),
+        },
     }
 }

@@ -4,33 +4,20 @@
 use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::{
-    domain::{import::ImportOutcome, role::Role, step::Placement, time::Timestamp},
+    domain::{import::ImportOutcome, step::Placement, time::Timestamp},
     proto::v1,
 };
 
-mod change;
 mod document;
 mod finding;
 pub mod json;
-mod reference;
-mod revision;
 pub mod step;
 mod task;
 
-pub use change::{change, index_result, index_work};
 pub use document::document;
 pub use finding::{finding, finding_counts, rule};
-pub use reference::reference;
-pub use revision::{deleted_task, paths, step_differences, task_revision};
 pub use step::{deleted_step, step, step_without_bodies};
 pub use task::task;
-
-pub fn role(role: Role) -> v1::Role {
-    v1::Role {
-        id: role.id.0,
-        name: role.name.into_string(),
-    }
-}
 
 /// What an import or a restore did.
 pub fn import_outcome(outcome: ImportOutcome) -> v1::ImportOutcome {
@@ -52,7 +39,7 @@ pub fn placement(placement: Placement) -> v1::Placement {
 }
 
 /// A point in time. Nanoseconds count forward from the second, also before 1970.
-fn timestamp(time: Timestamp) -> ProtoTimestamp {
+pub fn timestamp(time: Timestamp) -> ProtoTimestamp {
     const MICROS: i64 = 1_000_000;
     let Timestamp(micros) = time;
     let rest = i32::try_from(micros.rem_euclid(MICROS)).unwrap_or_default();

@@ -1,18 +1,23 @@
-//! Requests of validations.
+//! Requests and pages of validations.
 
 use std::collections::BTreeSet;
 
 use prost::Message;
 
-use super::{analysis, field, options, preview::GuideCursor};
+use super::{page::PageTokens, previews::GuideCursor, sent_guide};
 use crate::{
     domain::{
+        page::Page,
         task::TaskFilter,
+        validation::Finding,
         violation::{Reason, Violations},
     },
-    grpc::page::PageTokens,
+    messages::{
+        decode::{field, options},
+        encode,
+    },
     proto::v1::{self, validate_task_request::Source},
-    store::{FindingsCall, GuideSource, ValidationCall},
+    store::{FindingsCall, FindingsPage, GuideSource, ValidationCall, ValidationPage},
 };
 
 /// Decodes a request of ValidateTask.
@@ -27,9 +32,9 @@ pub fn validate_task(
         field.refuse(Reason::FieldInvalid, "is for a `document` only");
     }
     let guide = match message.source {
-        Some(Source::Guid(id)) => analysis::stored(&id, violations),
-        Some(Source::Document(document)) => analysis::document(document, violations),
-        None => analysis::refuse_missing_source(violations),
+        Some(Source::Guid(id)) => sent_guide::stored(&id, violations),
+        Some(Source::Document(document)) => sent_guide::document(document, violations),
+        None => sent_guide::refuse_missing_source(violations),
     };
     let options_bytes = message.options.clone().unwrap_or_default().encode_to_vec();
     let options = options::options(message.options, violations.at("options"));
@@ -82,4 +87,41 @@ pub fn list_findings(
         after,
         size,
     })
+}
+
+/// A page of the findings of a guide.
+pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTaskResponse {
+    let (start, fingerprint) = (page.start, page.fingerprint);
+    let mut response = v1::ValidateTaskResponse {
+        counts: Some(encode::finding_counts(page.counts)),
+        fingerprint: fingerprint.to_string(),
+        unchanged: page.unchanged,
+        ..v1::ValidateTaskResponse::default()
+    };
+    let items = page.findings.into_iter().enumerate().collect();
+    let more = page.more;
+    (response.findings, response.next_page_token) = tokens.page_beside(
+        response.encoded_len(),
+        Page { items, more },
+        |(index, _): &(usize, Finding)| GuideCursor {
+            start: start + index + 1,
+            fingerprint,
+        },
+        |(_, finding)| encode::finding(finding),
+    );
+    response
+}
+
+/// A page of the findings of an account.
+pub fn findings(page: FindingsPage, tokens: &PageTokens) -> v1::ListFindingsResponse {
+    let (findings, next_page_token) = tokens.found(
+        page.findings,
+        page.next,
+        |(_, cursor)| cursor.clone(),
+        |(found, _)| encode::finding(found),
+    );
+    v1::ListFindingsResponse {
+        findings,
+        next_page_token,
+    }
 }

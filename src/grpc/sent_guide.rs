@@ -1,20 +1,22 @@
-//! What the requests of AnalysisService have in common.
+//! The guide that a request of AnalysisService is about.
 
 use std::sync::Arc;
 
 use prost::Message;
 
-use super::{
-    document::{self, unstored},
-    field::guid,
-};
 use crate::{
     domain::{
         ids::TaskId,
         sha256::Sha256,
         violation::{Reason, Violations},
     },
-    messages::managed_documents::values_mut,
+    messages::{
+        decode::{
+            document::{self, unstored},
+            field::guid,
+        },
+        managed_documents::values_mut,
+    },
     proto::v1,
     store::GuideSource,
 };
