@@ -31,6 +31,8 @@ pub struct Fixture {
     pub other: Task,
     /// A step with everything that a step can have.
     pub step: Step,
+    /// A step that was deleted.
+    pub deleted: Step,
     /// A task with a linked question, and the question.
     pub guide: Task,
     pub question: Step,
@@ -91,6 +93,14 @@ impl LocalService {
         step.set_type(StepType::Solution);
         let request = create_step_request(step);
         let created: CreateStepResponse = self.call("StepService/CreateStep", &request).unwrap();
+        let request = create_step_request(sample::information_step(&task, "Deleted"));
+        let deleted: CreateStepResponse = self.call("StepService/CreateStep", &request).unwrap();
+        let deleted = deleted.step.expect("a step");
+        let request = DeleteStepRequest {
+            guid: deleted.guid.clone(),
+            ..DeleteStepRequest::default()
+        };
+        let _: DeleteStepResponse = self.call("StepService/DeleteStep", &request).unwrap();
         let request = ImportTaskRequest {
             document: Some(linked_document()),
             ..ImportTaskRequest::default()
@@ -122,6 +132,7 @@ impl LocalService {
             task: task.task.expect("a task"),
             other,
             step: created.step.expect("a step"),
+            deleted,
             guide,
             question: question.step.expect("a step"),
             role: role.role.expect("a role"),

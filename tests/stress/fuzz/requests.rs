@@ -77,6 +77,7 @@ impl Target {
             ("task", filled.task.guid),
             ("other", filled.other.guid),
             ("step", filled.step.guid),
+            ("deleted", filled.deleted.guid),
             ("guide", filled.guide.guid),
             ("question", filled.question.guid.clone()),
             ("managed", values[0].link.clone()),
