@@ -18,7 +18,7 @@ use serde_json::json;
 
 use self::{
     applied::Blocked,
-    ids::{TaskIds, put_back},
+    ids::{TaskIds, named, named_task, put_back},
 };
 use super::{
     CliError,
@@ -578,11 +578,13 @@ impl ApplyRun<'_> {
             let mut document = guide.document.clone();
             self.ids.resolve(&mut document);
             for step in all_steps(&document.steps) {
-                referring.insert(step.subtask_id.to_ascii_lowercase(), &guide.file.path);
+                referring.insert(named_task(step), &guide.file.path);
             }
         }
         for task in left {
-            let (line, file) = (delete::description(task), referring.get(&task.guid));
+            let by_name = || referring.get(&named(task.external_id()));
+            let file = referring.get(&task.guid).or_else(by_name);
+            let line = delete::description(task);
             let file = file.map(|file| file.display().to_string());
             let json = json!({
                 "dry_run": true, "guid": task.guid, "name": task.name, "referring_file": file,

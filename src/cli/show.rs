@@ -116,7 +116,7 @@ impl GuideTree {
             ids(&step.guid, step.external_id()),
         ];
         if step.r#type() == StepType::Subtask {
-            let task = style(&step.subtask_id).dim();
+            let task = ids(&step.subtask_id, step.subtask_external_id());
             lines.push(match manager {
                 Some(place) => format!("leads to task {task}, linked to an answer of step {place}"),
                 None => format!("leads to task {task} of product {}", step.subtask_pid()),

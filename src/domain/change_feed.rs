@@ -100,7 +100,7 @@ pub struct NewEntries {
     /// Those of tasks and steps that the write has in memory.
     pub known: Vec<NewEntry>,
     /// Steps that follow others and are changed unread, by the fields that differ.
-    pub followers: BTreeMap<&'static str, Vec<StepId>>,
+    pub followers: BTreeMap<String, Vec<StepId>>,
 }
 
 #[derive(Debug)]
@@ -226,19 +226,20 @@ impl From<&Changes> for NewEntries {
     }
 }
 
-/// Steps that change with others: wiring steps lose their link, and subtask steps take the new
-/// title of their task.
-fn followers(changes: &Changes) -> BTreeMap<&'static str, Vec<StepId>> {
-    let unlinked: BTreeSet<StepId> = changes.unlinked.iter().copied().collect();
-    let retitled: BTreeSet<StepId> = changes.retitled.iter().copied().collect();
-    let mut followers: BTreeMap<&str, Vec<StepId>> = BTreeMap::new();
-    for step in unlinked.union(&retitled) {
-        let fields = match (unlinked.contains(step), retitled.contains(step)) {
-            (true, true) => "link,title",
-            (true, false) => "link",
-            (false, _) => "title",
-        };
-        followers.entry(fields).or_default().push(*step);
+/// Steps that change with others, by the fields that do: wiring steps lose their link, and subtask
+/// steps take the new name and external id of their task.
+fn followers(changes: &Changes) -> BTreeMap<String, Vec<StepId>> {
+    let mut fields: BTreeMap<StepId, Vec<&str>> = BTreeMap::new();
+    for step in &changes.unlinked {
+        fields.entry(*step).or_default().push("link");
+    }
+    for (step, followed) in &changes.following {
+        fields.entry(*step).or_default().push(followed);
+    }
+    let mut followers: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
+    for (step, fields) in fields {
+        let fields = fields.join(&FIELD_SEPARATOR.to_string());
+        followers.entry(fields).or_default().push(step);
     }
     followers
 }
@@ -299,6 +300,10 @@ fn changed_step_fields(before: &Step, after: &Step) -> String {
         ("published", was.published == is.published),
         ("r_data", before.r_data == after.r_data),
         ("skills", was.skills == is.skills),
+        (
+            "subtask_external_id",
+            before.subtask_external_id == after.subtask_external_id,
+        ),
         ("subtask_id", subtask(before) == subtask(after)),
         ("subtask_pid", product(before) == product(after)),
         ("tags", was.tags == is.tags),

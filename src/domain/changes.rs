@@ -1,7 +1,7 @@
 //! The changes of a write. Every decision returns them, and the store turns them into
 //! statements.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     decide::{Translatable, WriteContext},
@@ -34,9 +34,9 @@ pub struct Changes {
     /// Locked wiring steps that become ordinary subtask steps. Only their link and their
     /// version change.
     pub unlinked: Vec<StepId>,
-    /// The subtask steps of which only the title changes, with a task's name. The store
+    /// The subtask steps that only follow changes of their tasks, with the fields that do. The store
     /// locks them and adds them after the decision.
-    pub retitled: Vec<StepId>,
+    pub following: BTreeMap<StepId, &'static str>,
     pub translated_tasks: Vec<Translatable<TaskTranslation>>,
     pub translated_steps: Vec<Translatable<StepTranslation>>,
     /// What the translations of changed tasks and steps were made from, if it is not the text of
@@ -235,25 +235,39 @@ impl Changes {
         }
     }
 
-    /// The tasks whose name changes, and with it the title of subtask steps that refer to them.
-    pub fn renamed_tasks(&self) -> Vec<TaskId> {
+    /// The tasks whose name or external id changes, with the fields of subtask steps that follow.
+    pub fn renamed_tasks(&self) -> BTreeMap<TaskId, &'static str> {
         let renamed = self.tasks.iter().filter_map(|change| match change {
             TaskChange::Update { before, after } => {
-                (before.name != after.name).then_some(after.guid)
+                let same_id = before.content.external_id == after.content.external_id;
+                let fields = match (before.name == after.name, same_id) {
+                    (true, true) => return None,
+                    (false, true) => "title",
+                    (true, false) => "subtask_external_id",
+                    (false, false) => "subtask_external_id,title",
+                };
+                Some((after.guid, fields))
             }
             TaskChange::Create(_) | TaskChange::Delete { .. } => None,
         });
         renamed.collect()
     }
 
-    /// Sets [`Self::retitled`], given the subtask steps that refer to the renamed tasks. Steps
+    /// Sets [`Self::following`], given the subtask steps that refer to the renamed tasks. Steps
     /// that are changed or deleted anyway are left out.
-    pub fn retitle(&mut self, mut steps: Vec<StepId>) {
+    pub fn follow(
+        &mut self,
+        steps: Vec<(StepId, TaskId)>,
+        renamed: &BTreeMap<TaskId, &'static str>,
+    ) {
         let changed = self.steps.iter().map(|step| step.after.guid);
         let deleted = self.deleted_steps.iter().map(|deleted| deleted.step);
         let named: BTreeSet<StepId> = changed.chain(deleted).collect();
-        steps.retain(|step| !named.contains(step));
-        self.retitled = steps;
+        let following = steps.into_iter();
+        let following = following.filter(|(step, _)| !named.contains(step));
+        self.following = following
+            .filter_map(|(step, task)| Some((step, *renamed.get(&task)?)))
+            .collect();
     }
 
     /// The created tasks that come back after their deletion: they begin with a version that no new
@@ -280,7 +294,7 @@ impl Changes {
             && self.deleted_steps.is_empty()
             && self.moved.is_empty()
             && self.unlinked.is_empty()
-            && self.retitled.is_empty()
+            && self.following.is_empty()
             && self.translated_tasks.is_empty()
             && self.translated_steps.is_empty()
             && self.history.is_none()

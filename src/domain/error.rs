@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
-    external_id::TakenId,
+    external_id::{ExternalId, TakenId},
     history::{RevisionAlias, RevisionName},
     ids::{RequestId, RoleId, StepId, TaskId},
     translation_work::ResourceId,
@@ -18,6 +18,8 @@ pub enum Error {
     Invalid(Violations),
     #[error("task not found")]
     TaskNotFound(Missing<TaskId>),
+    #[error("no task has the external id")]
+    NoTaskWithExternalId(Missing<ExternalId>),
     #[error("step not found")]
     StepNotFound(Missing<StepId>),
     #[error("not a step of the task")]
@@ -190,6 +192,11 @@ impl Error {
     pub fn task_not_found(id: TaskId, field: impl Into<Cow<'static, str>>) -> Self {
         let field = field.into();
         Self::TaskNotFound(Missing { id, field })
+    }
+
+    pub fn external_id_not_found(id: ExternalId, field: impl Into<Cow<'static, str>>) -> Self {
+        let field = field.into();
+        Self::NoTaskWithExternalId(Missing { id, field })
     }
 
     pub fn step_not_found(id: StepId, field: impl Into<Cow<'static, str>>) -> Self {

@@ -80,6 +80,8 @@ guid!(
 pub struct ProductId(i64);
 
 impl ProductId {
+    pub const FIRST: Self = Self(1);
+
     pub fn new(id: i64) -> Option<Self> {
         (id > 0).then_some(Self(id))
     }

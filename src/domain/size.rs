@@ -60,6 +60,7 @@ impl StepSize {
                     + step.title.len()
                     + dependencies.as_ref().map_or(0, Group::wire_bytes)
                     + external_id_bytes(external_id.as_ref())
+                    + external_id_bytes(step.subtask_external_id.as_ref())
                     + feedback_bytes(step.kind.feedback())
                     + instruction_bytes(instructions)
                     + looping
@@ -132,7 +133,7 @@ pub fn task_size(task: &Task) -> i64 {
     stored_count(own) + translations
 }
 
-fn external_id_bytes(id: Option<&ExternalId>) -> usize {
+pub fn external_id_bytes(id: Option<&ExternalId>) -> usize {
     id.map_or(0, |id| id.as_str().len() + WIRE_OVERHEAD)
 }
 

@@ -3,10 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum_macros::FromRepr;
+use uuid::Uuid;
 
 use super::{
     decide::WriteContext,
+    error::Error,
     etag::Etag,
+    external_id::ExternalId,
     feedback::{Feedback, LinkChanges},
     history::DeletedBy,
     ids::{AccountId, ProductId, StepId, TaskId},
@@ -65,12 +68,21 @@ pub struct SubtaskRef {
     pub product: ProductId,
 }
 
+impl SubtaskRef {
+    /// Stands for a task that is not known yet, until [`Step::refer_to`].
+    pub const UNRESOLVED: Self = Self {
+        task: TaskId(Uuid::nil()),
+        product: ProductId::FIRST,
+    };
+}
+
 /// A task that a subtask step refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferencedTask {
     pub task: TaskId,
     pub product: ProductId,
     pub name: Name,
+    pub external_id: Option<ExternalId>,
 }
 
 impl ReferencedTask {
@@ -79,24 +91,69 @@ impl ReferencedTask {
             task: task.guid,
             product: task.product,
             name: task.name.clone(),
+            external_id: task.content.external_id.clone(),
         }
     }
 }
 
-/// Adds a violation if the product that was sent for a subtask step is not that of the task
-/// to which the step refers.
-pub fn check_subtask_product(
-    sent: ProductId,
-    task_product: ProductId,
-    step: &Path<'_>,
-    violations: &mut Violations,
-) {
-    if sent != task_product {
-        violations.add(
-            &step.field("subtask_pid"),
-            Reason::FieldInvalid,
-            "is not the product of the task that `subtask_id` names",
-        );
+/// The task of a subtask step, as a request names it: by its id, by its external id, or by both.
+#[derive(Clone, Debug, Default)]
+pub struct SentSubtask {
+    pub guid: Option<TaskId>,
+    /// It decides which task is meant. The id then only has to be that of this task.
+    pub external_id: Option<ExternalId>,
+    /// The product of the task.
+    pub product: Option<ProductId>,
+}
+
+impl SentSubtask {
+    /// What is known before the task is found.
+    pub fn unresolved(&self) -> SubtaskRef {
+        let SubtaskRef { task, product } = SubtaskRef::UNRESOLVED;
+        SubtaskRef {
+            task: self.guid.unwrap_or(task),
+            product: self.product.unwrap_or(product),
+        }
+    }
+
+    pub fn names_task(&self) -> bool {
+        self.guid.is_some() || self.external_id.is_some()
+    }
+
+    /// Whether it means the task with these ids.
+    pub fn means(&self, task: TaskId, external_id: Option<&ExternalId>) -> bool {
+        match &self.external_id {
+            Some(id) => external_id == Some(id),
+            None => self.guid == Some(task),
+        }
+    }
+
+    /// The error if the account does not have the task.
+    pub fn not_found(&self, step: &Path<'_>) -> Error {
+        match &self.external_id {
+            Some(id) => {
+                let field = step.field("subtask_external_id").to_string();
+                Error::external_id_not_found(id.clone(), field)
+            }
+            None => {
+                let field = step.field("subtask_id").to_string();
+                Error::task_not_found(self.unresolved().task, field)
+            }
+        }
+    }
+
+    /// Adds a violation if the id or the product is not that of the task which is meant.
+    pub fn check(&self, target: &ReferencedTask, step: &Path<'_>, violations: &mut Violations) {
+        let (field, description) = if self.guid.is_some_and(|guid| guid != target.task) {
+            let description = "is not the external id of the task that `subtask_id` names";
+            ("subtask_external_id", description)
+        } else if self.product.is_some_and(|it| it != target.product) {
+            let description = "is not the product of the task to which the step refers";
+            ("subtask_pid", description)
+        } else {
+            return;
+        };
+        violations.add(&step.field(field), Reason::FieldInvalid, description);
     }
 }
 
@@ -204,6 +261,8 @@ pub struct Step {
     pub kind: StepKind,
     /// The heading: its own, or the name of the task that a subtask step refers to.
     pub title: String,
+    /// The external id of the task that a subtask step refers to. Like the title, it follows the task.
+    pub subtask_external_id: Option<ExternalId>,
     pub content: StepContent,
     /// The managed task whose wiring step it is.
     pub link: Option<TaskId>,
@@ -228,6 +287,7 @@ impl Step {
             product,
             kind,
             title,
+            subtask_external_id: None,
             content,
             link: None,
             r_data: Map::new(),
@@ -256,6 +316,7 @@ impl Step {
             product: self.product,
             kind: new.kind,
             title: new.title,
+            subtask_external_id: self.subtask_external_id.clone(),
             content: new.content,
             link: self.link,
             r_data: self.r_data.clone(),
@@ -283,11 +344,24 @@ impl Step {
             task,
             product,
             name,
+            external_id,
         } = target;
         if let Some(subtask) = &mut self.kind.subtask {
             *subtask = SubtaskRef { task, product };
             self.title = name.into_string();
+            self.subtask_external_id = external_id;
         }
+    }
+
+    /// The task that a stored subtask step refers to. The step has all that is needed of it.
+    pub fn referenced_task(&self) -> Option<ReferencedTask> {
+        let SubtaskRef { task, product } = self.kind.subtask()?;
+        Some(ReferencedTask {
+            task,
+            product,
+            name: Name::parse(self.title.clone()).ok()?,
+            external_id: self.subtask_external_id.clone(),
+        })
     }
 
     /// The step as it comes back after its deletion, with a version that it never had. The tasks that it

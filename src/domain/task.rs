@@ -177,6 +177,7 @@ pub struct LockedTask {
     pub guid: TaskId,
     pub name: Name,
     pub product: ProductId,
+    pub external_id: Option<ExternalId>,
     pub managed: bool,
     pub step_count: i64,
     pub numbering: Numbering,
@@ -246,6 +247,7 @@ impl LockedTask {
             task: self.guid,
             product: self.product,
             name: self.name.clone(),
+            external_id: self.external_id.clone(),
         }
     }
 }

@@ -98,6 +98,12 @@ impl From<Error> for Status {
             Error::TaskNotFound(Missing { id, field }) => {
                 not_found(ErrorReason::TaskNotFound, "Task", id, &field)
             }
+            Error::NoTaskWithExternalId(Missing { id, field }) => {
+                let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
+                let message = format!("no task has the external id that {field} names");
+                let id = id.into_string();
+                with_resource(ErrorReason::TaskNotFound, "Task", id, field, message)
+            }
             Error::StepNotFound(Missing { id, field }) => {
                 not_found(ErrorReason::StepNotFound, "Step", id, &field)
             }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::{
-        decide::linked_import_only,
+        decide::{CreateStep, linked_import_only},
         ids::{StepId, TaskId},
         step::{Placement, Step},
         translation::Language,
@@ -41,7 +41,7 @@ impl StepService for Services {
         let is_repeatable = !request.request_id.is_empty();
         let sent = is_repeatable.then(|| request.step.clone()).flatten();
         let mut ignored = Ignored::default();
-        let (idempotency, new, prevstep) = decode::all(|violations| {
+        let (idempotency, create) = decode::all(|violations| {
             let idempotency =
                 Idempotency::read(&request.request_id, "CreateStep", &request, violations);
             let mut field = violations.at("step");
@@ -51,13 +51,25 @@ impl StepService for Services {
                     [FieldUse::System, FieldUse::Identity],
                 ));
                 ignored.add(decode_step::not_honored(&step));
-                decode_step::new(step, field)
+                let subtask = decode_step::subtask(&step);
+                Some((decode_step::new(step, field)?, subtask))
             });
             let field = violations.at("prevstep");
             let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
-            Some((idempotency, new?, prevstep))
+            let (new, subtask) = new?;
+            let create = CreateStep {
+                new,
+                subtask,
+                prevstep,
+            };
+            Some((idempotency, create))
         })?;
-        if new.kind.feedback().is_some_and(|question| question.linked) {
+        if create
+            .new
+            .kind
+            .feedback()
+            .is_some_and(|question| question.linked)
+        {
             return Err(linked_import_only().into());
         }
         let ignored_paths = ignored.into_paths("step");
@@ -74,7 +86,7 @@ impl StepService for Services {
         });
         let account = call.account;
         Ok(Response::new(
-            match account.create_step(new, prevstep, retry, mode).await? {
+            match account.create_step(create, retry, mode).await? {
                 WriteOutcome::Done((step, placement)) => created(encode::step(step), placement),
                 WriteOutcome::Replayed(stored) => with_bodies(decode_stored(&stored)?, sent),
             },

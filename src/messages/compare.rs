@@ -120,7 +120,7 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
 }
 
 /// The fields in which two encoded tasks or steps differ: those that an import honors, and those of
-/// translations one by one.
+/// translations one by one. The external id of a subtask counts only if another task may be meant.
 pub fn changed_fields(
     resource: &'static ResourceFields,
     base: &[u8],
@@ -133,9 +133,14 @@ pub fn changed_fields(
         [base, target].map(|bytes| EncodedResource::read(resource, bytes).unwrap_or_default());
     let added = target.keys().filter(|key| !base.contains_key(key));
     let all = base.keys().chain(added);
-    all.filter(|key| base.get(key) != target.get(key))
-        .filter_map(|key| honored(resource, *key))
-        .collect()
+    let changed = all.filter(|key| base.get(key) != target.get(key));
+    let mut paths: Vec<FieldPath> = changed.filter_map(|key| honored(resource, *key)).collect();
+    let subtask = resource.find("subtask_id");
+    let subtask = subtask.map(|(number, ..)| (None, number));
+    if subtask.is_some_and(|key| base.contains_key(&key) && base.get(&key) == target.get(&key)) {
+        paths.retain(|path| path.name != "subtask_external_id");
+    }
+    paths
 }
 
 fn honored(resource: &'static ResourceFields, key: FieldKey<'_>) -> Option<FieldPath> {

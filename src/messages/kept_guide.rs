@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     domain::{
+        external_id::ExternalId,
         history::{EncodedGuide, GuideCodec, KeptGuide, TranslatedFrom},
         ids::{AccountId, StepId, TaskId},
         import::TaskTree,
@@ -190,6 +191,8 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         }
     }
     let subtask_title = message.title.clone();
+    let subtask_external_id = message.subtask_external_id.clone();
+    let subtask_external_id = subtask_external_id.and_then(|id| ExternalId::parse(id).ok());
     let r_data = std::mem::take(&mut message.r_data);
     let times = (message.created_ts, message.modified_ts);
     let row_version = row_version(times, message.dirty_record);
@@ -212,6 +215,7 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         task: new.task,
         product: new.product,
         title: if is_subtask { subtask_title } else { new.title },
+        subtask_external_id,
         kind,
         content: new.content,
         link,

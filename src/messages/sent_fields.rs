@@ -24,8 +24,8 @@ use crate::{
     domain::{
         Error, Result,
         decide::{SentFields, UpdateStep, UpdateTask},
-        ids::{ProductId, StepId, TaskId},
-        step::{NewStep, ReferencedTask, Step, check_subtask_product},
+        ids::{StepId, TaskId},
+        step::{NewStep, ReferencedTask, SentSubtask, Step},
         task::{NewTask, Published, Task, check_languages},
         text::{Body, MAX_BODY_CHARS, check},
         violation::{Path, Reason, Violations},
@@ -35,6 +35,7 @@ use crate::{
 
 /// The fields that a managed task takes from its value, or does not have.
 pub const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];
+const SUBTASK_EXTERNAL_ID: &str = "subtask_external_id";
 
 /// Decodes the step of an update.
 pub fn updated_step(
@@ -48,7 +49,7 @@ pub fn updated_step(
     let message = at.required(message)?;
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
-    let subtask = TaskId::parse(&message.subtask_id);
+    let subtask = step::subtask(&message);
     let step = SentStep::new(message, Source::Update, mask, "step", take(violations));
     let SentStep(sent) = &step;
     if guid.is_none() {
@@ -58,7 +59,13 @@ pub fn updated_step(
     Some(UpdateStep {
         guid: guid?,
         expected,
-        new_subtask: subtask.filter(|_| sent.selects("subtask_id")),
+        subtask: SentSubtask {
+            guid: subtask.guid.filter(|_| sent.selects("subtask_id")),
+            external_id: subtask
+                .external_id
+                .filter(|_| sent.selects(SUBTASK_EXTERNAL_ID)),
+            product: None,
+        },
         edits_question: sent.selects("feedback_config"),
         fields: Box::new(step),
     })
@@ -292,7 +299,9 @@ impl SentStep {
         path: &str,
         violations: Violations,
     ) -> Self {
-        message.external_id.take_if(|id| id.is_empty());
+        for id in [&mut message.external_id, &mut message.subtask_external_id] {
+            id.take_if(|id| id.is_empty());
+        }
         let mut bodies = Bodies::default();
         let translations = message.translations.values_mut().map(|it| &mut it.body);
         let sent = once(&mut message.body).chain(translations).flatten();
@@ -311,7 +320,7 @@ impl SentStep {
     fn not_honored_by(&self, stored: &Step) -> Vec<&'static str> {
         let Self(sent) = self;
         if stored.kind.subtask().is_none() {
-            return vec!["subtask_id", "subtask_pid"];
+            return vec![SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid"];
         }
         let is_wiring = stored.link.is_some();
         let (keeps_id, keeps_pid) = match sent.source {
@@ -323,6 +332,7 @@ impl SentStep {
             ),
         };
         let mut fields = vec!["title"];
+        fields.extend(is_wiring.then_some(SUBTASK_EXTERNAL_ID));
         fields.extend(keeps_id.then_some("subtask_id"));
         fields.extend(keeps_pid.then_some("subtask_pid"));
         fields
@@ -331,14 +341,21 @@ impl SentStep {
 
 impl SentFields<Step, NewStep> for SentStep {
     fn violations(&self) -> Violations {
-        let type_dependent = ["subtask_id", "subtask_pid", "title"];
+        let type_dependent = [SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
         self.0.check(&type_dependent, step::check)
     }
 
     fn decode(&self, stored: Option<&Step>, target: Option<&ReferencedTask>) -> Result<NewStep> {
         let Self(sent) = self;
         let mut bodies = sent.bodies.clone();
-        let stored = stored.map(|step| (step, bodies.encode(step), self.not_honored_by(step)));
+        let names_subtask = sent.has(SUBTASK_EXTERNAL_ID) && sent.selects(SUBTASK_EXTERNAL_ID);
+        let stored = stored.map(|step| {
+            let mut encoded = encode::step_without_bodies(step);
+            // The stored one follows the task, and does not name it.
+            encoded.subtask_external_id.take_if(|_| !names_subtask);
+            let encoded = bodies.encode(step, encoded);
+            (step, encoded, self.not_honored_by(step))
+        });
         if let Some((step, encoded, not_honored)) = &stored
             && sent.source == Source::Document
             && sent.violations.is_empty()
@@ -349,25 +366,36 @@ impl SentFields<Step, NewStep> for SentStep {
         let merged = stored.as_ref();
         let merged = merged.map(|(_, encoded, not_honored)| (&encoded[..], &not_honored[..]));
         let mut new = sent.decode(merged, |mut message: v1::Step, mut at| {
-            if let Some(target) = target.filter(|_| !sent.selects("subtask_pid")) {
-                message.subtask_pid = Some(target.product.get());
+            let mut subtask = step::subtask(&message);
+            if let Some(target) = target {
+                if !(sent.has("subtask_id") && sent.selects("subtask_id")) {
+                    subtask.guid = None;
+                    message.subtask_id = target.task.to_string();
+                }
+                if !sent.selects("subtask_pid") {
+                    subtask.product = None;
+                    message.subtask_pid = Some(target.product.get());
+                }
             }
-            let product = message.subtask_pid.and_then(ProductId::new);
-            // A missing task has no product.
-            let subtask = stored.as_ref().and_then(|(step, ..)| step.kind.subtask());
-            let subtask = subtask.filter(|it| {
-                sent.source == Source::Update && message.subtask_id == it.task.to_string()
-            });
-            let task_product = target.map(|target| target.product);
-            let task_product = task_product.or(subtask.map(|subtask| subtask.product));
+            // The planner finds the task of a step in a document.
+            let before = stored.as_ref().map(|(step, ..)| *step);
+            let updated = before.filter(|_| sent.source == Source::Update);
+            let stored_target = updated.and_then(Step::referenced_task);
+            let stored_target =
+                stored_target.filter(|it| message.subtask_id == it.task.to_string());
+            let lacks_external_id = updated
+                .is_some_and(|step| step.kind.subtask().is_some() && step.link.is_none())
+                && sent.mask.names(SUBTASK_EXTERNAL_ID)
+                && !sent.has(SUBTASK_EXTERNAL_ID)
+                && !(sent.mask.names("subtask_id") && sent.has("subtask_id"));
             // The planner sets the task of a new step.
-            let task = stored.as_ref();
-            let task = task.map_or(TaskId(Uuid::nil()), |(step, ..)| step.task);
+            let task = before.map_or(TaskId(Uuid::nil()), |step| step.task);
             let new = step::for_task(message, Some(task), &mut at);
-            if let Some((product, task_product)) = product.zip(task_product) {
-                at.check(|path, violations| {
-                    check_subtask_product(product, task_product, path, violations);
-                });
+            if let Some(target) = target.or(stored_target.as_ref()) {
+                at.check(|path, violations| subtask.check(target, path, violations));
+            }
+            if lacks_external_id {
+                at.field(SUBTASK_EXTERNAL_ID).required::<()>(None);
             }
             new
         })?;
@@ -411,9 +439,8 @@ impl Bodies {
         number.to_string()
     }
 
-    /// A stored step, with numbers in place of its bodies.
-    fn encode(&mut self, step: &Step) -> Vec<u8> {
-        let mut message = encode::step_without_bodies(step);
+    /// The message of a stored step, with numbers in place of its bodies.
+    fn encode(&mut self, step: &Step, mut message: v1::Step) -> Vec<u8> {
         message.body = step.content.body.clone().map(|body| self.number(body));
         for (language, translation) in &step.content.translations {
             if let Some(sent) = message.translations.get_mut(language.as_str()) {

@@ -128,7 +128,8 @@ impl<O: Operation> Write<O> {
         tx.lock_for_checkpoints(&checkpoints).await?;
         let (mut changes, answer) = self.operation.decide(tx).await?;
         tx.check_claimed_ids(&changes).await?;
-        changes.retitle(tx.lock_referring_steps(&changes.renamed_tasks()).await?);
+        let renamed = changes.renamed_tasks();
+        changes.follow(tx.lock_referring_steps(renamed.keys()).await?, &renamed);
         tx.check_depths(&changes).await?;
         tx.encode_revision(&mut changes).await?;
         if O::KEEPS_CHECKPOINTS {

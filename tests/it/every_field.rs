@@ -22,7 +22,13 @@ const IDENTIFIER: i32 = 8;
 const NO_CONTENT: [&str; 2] = ["etag", "dependency_shorthand"];
 
 /// Fields of a step that depend on its type.
-const BY_TYPE: [&str; 4] = ["title", "cost", "subtask_id", "subtask_pid"];
+const BY_TYPE: [&str; 5] = [
+    "title",
+    "cost",
+    "subtask_id",
+    "subtask_pid",
+    "subtask_external_id",
+];
 
 /// A task or step.
 pub trait Resource: Message + Default + Clone + PartialEq + Debug {
@@ -186,7 +192,9 @@ fn updatable_fields<R: Resource>(full: &R) -> Vec<FieldDescriptor> {
 /// The fields of an update that writes this field: the product of a subtask is that of its task.
 fn mask_of(field: &str) -> Vec<&str> {
     match field {
-        "subtask_id" | "subtask_pid" => vec!["subtask_id", "subtask_pid"],
+        "subtask_id" | "subtask_pid" | "subtask_external_id" => {
+            vec!["subtask_id", "subtask_pid", "subtask_external_id"]
+        }
         field => vec![field],
     }
 }
@@ -274,7 +282,10 @@ fn task_sample() -> Sample<Task> {
 /// A step of each type whose content differs.
 async fn step_samples(client: &Client) -> Vec<Sample<Step>> {
     let guide = client.given_task(task("Guide")).await;
-    let [one, other] = [PRODUCT, PRODUCT + 1].map(|product| task("Other").with_product(product));
+    let [one, other] = [PRODUCT, PRODUCT + 1].map(|product| {
+        let id = format!("subtask {product}");
+        task("Other").with_product(product).with_external_id(id)
+    });
     let (one, other) = (client.given_task(one).await, client.given_task(other).await);
     let mut content = content(&descriptor("Step"));
     content.retain(|field, _| !BY_TYPE.contains(&field.as_str()));
@@ -303,7 +314,11 @@ async fn step_samples(client: &Client) -> Vec<Sample<Step>> {
         Sample {
             full: full(
                 StepType::Subtask,
-                json!({"subtask_id": one.guid, "subtask_pid": one.product_id}),
+                json!({
+                    "subtask_id": one.guid,
+                    "subtask_pid": one.product_id,
+                    "subtask_external_id": one.external_id,
+                }),
             ),
             plain: subtask(&guide, &other),
         },

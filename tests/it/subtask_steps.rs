@@ -1,5 +1,7 @@
 //! Subtask steps, and the deletion of tasks that they refer to.
 
+mod external_ids;
+
 use crate::kit::prelude::*;
 
 /// A guide, another task, and a subtask step of the guide that refers to it.

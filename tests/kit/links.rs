@@ -93,6 +93,7 @@ fn is_titled_like_its_task(step: &Step, tasks: &BTreeMap<&str, &Task>) {
     let found = found.unwrap_or_else(|| panic!("refers to nothing: {step:?}"));
     assert_eq!(step.title, found.name, "{step:?}");
     assert_eq!(step.subtask_pid, found.product_id, "{step:?}");
+    assert_eq!(step.subtask_external_id, found.external_id, "{step:?}");
     assert!(
         step.link.is_empty() || step.link == step.subtask_id,
         "{step:?}"

@@ -425,8 +425,14 @@ impl Write {
             }
             Self::ReferTo(step, task) => {
                 let step = step_of(&some!(any_step(step)).guid);
-                let step = step.with_subtask_id(some!(any_task(task)).guid);
-                Call::update_step(step, &["subtask_id"])
+                let task = some!(any_task(task));
+                match task.external_id {
+                    Some(id) => Call::update_step(
+                        step.with_subtask_external_id(id),
+                        &["subtask_external_id"],
+                    ),
+                    None => Call::update_step(step.with_subtask_id(task.guid), &["subtask_id"]),
+                }
             }
             Self::TranslateStep(step, locked) => {
                 let row = step_translation(&text).with_lock(*locked);

@@ -128,8 +128,12 @@ impl TaskIds {
 
     /// The account's id of the task that a step refers to.
     fn target(&self, step: &Step) -> String {
+        let named = self
+            .known
+            .get(&step.subtask_external_id().to_ascii_lowercase());
         let id = step.subtask_id.to_ascii_lowercase();
-        self.known.get(&id).cloned().unwrap_or(id)
+        let known = named.or_else(|| self.known.get(&id));
+        known.cloned().unwrap_or(id)
     }
 
     fn adopt_step(&mut self, step: &mut Step, stored: &Step, base: Option<&TaskDocument>) {
@@ -195,8 +199,8 @@ impl TaskIds {
     }
 
     fn is_pending(&self, step: &Step, own: &BTreeSet<String>) -> bool {
-        let id = step.subtask_id.to_ascii_lowercase();
-        !own.contains(&id) && self.pending.contains(&id)
+        let name = named_task(step);
+        !own.contains(&name) && self.pending.contains(&name)
     }
 
     /// `own` are the ids of the whole guide at every depth.
@@ -230,6 +234,7 @@ pub(super) fn put_back(
             Some(known) => Step {
                 subtask_id: step.subtask_id,
                 subtask_pid: step.subtask_pid,
+                subtask_external_id: step.subtask_external_id,
                 ..known.clone()
             },
             None => step,
@@ -238,13 +243,28 @@ pub(super) fn put_back(
     }
 }
 
-/// The ids of a document's task and of those that it manages.
+/// How a subtask step names its task: by its external id, or else by its id.
+pub(super) fn named_task(step: &Step) -> String {
+    match step.subtask_external_id() {
+        "" => step.subtask_id.to_ascii_lowercase(),
+        id => named(id),
+    }
+}
+
+/// An external id, so that it is not taken for an id.
+pub(super) fn named(external_id: &str) -> String {
+    format!("external id {external_id}")
+}
+
+/// The ids of a document's task and of those that it manages, and its external id.
 fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     let mut add = |id: &str| ids.insert(id.to_ascii_lowercase());
     if let Some(task) = &document.task {
         add(&task.guid);
+        ids.extend(task.external_id.as_deref().map(named));
     }
+    let mut add = |id: &str| ids.insert(id.to_ascii_lowercase());
     for value in all_steps(&document.steps).into_iter().flat_map(values) {
         add(&value.link);
         let managed = value.task_json.as_ref().and_then(|it| it.task.as_ref());

@@ -168,7 +168,7 @@ impl<'a> GraphBuilder<'a> {
             Some(StepType::Subtask) => step.title.as_deref(),
             _ => decoded.as_ref().map(|step| step.title.as_str()),
         };
-        if let (Some(StepType::Subtask), Some(subtask)) = (kind, step.subtask_id) {
+        if let (Some(StepType::Subtask), Some(subtask)) = (kind, step.subtask.guid) {
             self.subtasks.push((node, subtask));
         }
         let mut notes = Vec::new();

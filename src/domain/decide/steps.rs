@@ -9,7 +9,7 @@ use crate::domain::{
     nesting::limits_of_step,
     order::{Insertion, Place},
     size::{check_step_list, stored_count},
-    step::{NewStep, Placement, ReferencedTask, Step, check_subtask_product},
+    step::{NewStep, Placement, ReferencedTask, SentSubtask, Step},
     task::{LockedTask, MAX_TASK_STEPS, ManagedBy, Task},
     text::Name,
     translation_work::ResourceId,
@@ -23,6 +23,8 @@ const STEP: Path<'static> = Path::root("step");
 #[derive(Clone, Debug)]
 pub struct CreateStep {
     pub new: NewStep,
+    /// The task of a subtask step.
+    pub subtask: SentSubtask,
     /// The step that it follows, if one is requested.
     pub prevstep: Option<StepId>,
 }
@@ -47,15 +49,13 @@ impl CreateStep {
         } = stored;
         let mut step = Step::create(self.new, context);
         match (step.kind.subtask(), target) {
-            (Some(sent), Some(target)) => {
+            (Some(_), Some(target)) => {
                 let mut violations = Violations::new();
-                check_subtask_product(sent.product, target.product, &STEP, &mut violations);
+                self.subtask.check(&target, &STEP, &mut violations);
                 violations.into_result()?;
                 step.refer_to(target);
             }
-            (Some(sent), None) => {
-                return Err(Error::task_not_found(sent.task, "step.subtask_id"));
-            }
+            (Some(_), None) => return Err(self.subtask.not_found(&STEP)),
             (None, _) => {}
         }
         let added = AddedStep {
@@ -224,7 +224,7 @@ pub struct UpdateStep {
     pub guid: StepId,
     pub expected: ExpectedEtag,
     /// The task that the update sets for a subtask step, if any.
-    pub new_subtask: Option<TaskId>,
+    pub subtask: SentSubtask,
     /// Whether the update may set or clear the question.
     pub edits_question: bool,
     pub fields: Box<dyn SentFields<Step, NewStep>>,
@@ -242,7 +242,7 @@ impl UpdateStep {
         let Self {
             guid,
             expected,
-            new_subtask,
+            subtask,
             edits_question,
             fields,
         } = self;
@@ -264,11 +264,8 @@ impl UpdateStep {
         let honors_subtask = before.kind.subtask().is_some() && before.link.is_none();
         let target = target.filter(|_| honors_subtask);
         let new = fields.decode(Some(&before), target.as_ref())?;
-        if let Some(task) = *new_subtask
-            && honors_subtask
-            && target.is_none()
-        {
-            return Err(Error::task_not_found(task, "step.subtask_id"));
+        if subtask.names_task() && honors_subtask && target.is_none() {
+            return Err(subtask.not_found(&STEP));
         }
         let (mut after, links) = before.edited(new, *edits_question);
         if let Some(target) = target {

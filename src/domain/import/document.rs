@@ -9,8 +9,8 @@ use crate::domain::{
     Error, Result,
     decide::SentFields,
     external_id::ExternalId,
-    ids::{ProductId, StepId, TaskId},
-    step::{NewStep, Step, StepType, SubtaskRef},
+    ids::{StepId, TaskId},
+    step::{NewStep, SentSubtask, Step, StepType},
     task::{NewTask, Task},
     violation::{Path, Reason, Violations},
 };
@@ -110,9 +110,8 @@ pub struct DocumentStep {
     /// The document's id of the task whose wiring step it is.
     pub link: Option<TaskId>,
     pub step_type: Option<StepType>,
-    /// The document's id of the task that a subtask step refers to.
-    pub subtask_id: Option<TaskId>,
-    pub subtask_pid: Option<ProductId>,
+    /// The task that a subtask step refers to, by the document's id of it.
+    pub subtask: SentSubtask,
     /// The title of a step that may be a subtask step. Such a step takes the name of its task
     /// instead, and another title is listed as ignored.
     pub title: Option<String>,
@@ -172,18 +171,40 @@ impl Document {
     /// The document's ids of all tasks that subtask steps refer to.
     pub fn subtasks(&self) -> BTreeSet<TaskId> {
         self.all_steps()
-            .filter_map(|step| step.subtask_id)
+            .filter_map(|step| step.subtask.guid)
             .collect()
     }
 
-    /// The references of the subtask steps that are created, by the document's ids of their tasks.
-    pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
+    /// The tasks that subtask steps refer to, each once, with all that the steps say of it.
+    pub fn subtask_targets(&self) -> Vec<SentSubtask> {
+        let mut targets: Vec<SentSubtask> = Vec::new();
+        let (mut by_guid, mut by_external_id) = (BTreeMap::new(), BTreeMap::new());
+        let steps = self.all_steps();
+        for step in steps.filter(|step| step.step_type == Some(StepType::Subtask)) {
+            let sent = &step.subtask;
+            let known = sent.guid.and_then(|guid| by_guid.get(&guid));
+            let named = || by_external_id.get(sent.external_id.as_ref()?);
+            let index = known.or_else(named).copied().unwrap_or(targets.len());
+            by_guid.extend(sent.guid.map(|guid| (guid, index)));
+            by_external_id.extend(sent.external_id.as_ref().map(|id| (id, index)));
+            match targets.get_mut(index) {
+                Some(target) => {
+                    target.guid = target.guid.or(sent.guid);
+                    target.product = target.product.or(sent.product);
+                    let external_id = target.external_id.take();
+                    target.external_id = external_id.or_else(|| sent.external_id.clone());
+                }
+                None => targets.push(sent.clone()),
+            }
+        }
+        targets.retain(SentSubtask::names_task);
+        targets
+    }
+
+    /// The external ids of the tasks that subtask steps refer to.
+    pub fn named_subtasks(&self) -> BTreeSet<&ExternalId> {
         self.all_steps()
-            .filter(|step| step.step_type == Some(StepType::Subtask))
-            .filter_map(|step| {
-                let (task, product) = (step.subtask_id?, step.subtask_pid?);
-                Some((task, SubtaskRef { task, product }))
-            })
+            .filter_map(|step| step.subtask.external_id.as_ref())
             .collect()
     }
 

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::{
     Error, Precondition, Result,
     decide::TranslatedTexts,
+    external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
     nesting::DepthLimit,
-    step::{ReferencedTask, Step, check_subtask_product},
+    step::{ReferencedTask, SentSubtask, Step},
     task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task, TaskContent, check_languages},
     text::Name,
     translation::Language,
@@ -298,41 +299,62 @@ impl<'a> Planner<'a> {
         let valid = tree.all().into_iter().map(|tree| &tree.task);
         let valid = valid.filter(|task| !self.invalid.contains(&task.guid));
         let wanted = valid.map(|task| (task.guid, ReferencedTask::to(task)));
-        let wanted: BTreeMap<TaskId, ReferencedTask> = wanted.collect();
+        let mut tasks = self.context.referenced.clone();
+        tasks.extend(wanted);
+        let named = tasks.values();
+        let named = named.filter_map(|task| Some((task.external_id.as_ref()?, task.task)));
+        let named: BTreeMap<&ExternalId, TaskId> = named.collect();
         tree.retain_steps(&mut |step| {
-            self.resolve_reference(step, &wanted);
+            self.resolve_reference(step, &tasks, &named);
             true
         });
     }
 
-    fn resolve_reference(&mut self, step: &mut Step, wanted: &BTreeMap<TaskId, ReferencedTask>) {
+    /// `named` are the ids of tasks by their external ids.
+    fn resolve_reference(
+        &mut self,
+        step: &mut Step,
+        tasks: &BTreeMap<TaskId, ReferencedTask>,
+        named: &BTreeMap<&ExternalId, TaskId>,
+    ) {
         let Some(subtask) = step.kind.subtask() else {
             return;
         };
         let document = self.listed.get(&step.guid).copied();
         let path = document.map_or("", |document| &document.path);
-        let task = document.and_then(|document| document.subtask_id);
-        let task = task.unwrap_or(subtask.task);
-        let sent = self.task_ids.get(&task).copied().unwrap_or(task);
-        // A wiring step refers to its managed task, whatever was sent.
-        let id = step.link.unwrap_or(sent);
-        if id != sent && document.is_some() {
-            self.ignore(path, "subtask_id");
+        let at = Path::root(path);
+        let mut sent = document.map_or_else(SentSubtask::default, |it| it.subtask.clone());
+        if !sent.names_task() {
+            sent.guid = Some(subtask.task);
         }
-        let referenced = &self.context.referenced;
-        let target = wanted.get(&id).or_else(|| referenced.get(&id)).cloned();
-        let former = || former_reference(self.stored.steps.get(&step.guid)?, id);
+        let not_found = sent.not_found(&at);
+        let known = |id: TaskId| self.task_ids.get(&id).copied().unwrap_or(id);
+        sent.guid = sent.guid.map(known);
+        if let (Some(link), Some(_)) = (step.link, document) {
+            // A wiring step refers to its managed task, whatever was sent.
+            if sent.external_id.take().is_some() {
+                self.ignore(path, "subtask_external_id");
+            }
+            if sent.guid.is_some_and(|id| id != link) {
+                self.ignore(path, "subtask_id");
+                (sent.guid, sent.product) = (None, None);
+            }
+        }
+        let id = step.link.or_else(|| match &sent.external_id {
+            Some(id) => named.get(id).copied(),
+            None => sent.guid,
+        });
+        let former = || {
+            let former = self.stored.steps.get(&step.guid)?.referenced_task();
+            former.filter(|former| Some(former.task) == id)
+        };
+        let target = id.and_then(|id| tasks.get(&id)).cloned();
         let Some(target) = target.or_else(former) else {
-            let field = Path::root(path).field("subtask_id").to_string();
-            let unknown = || Error::task_not_found(task, field);
-            self.problems.unknown_task.get_or_insert_with(unknown);
+            self.problems.unknown_task.get_or_insert(not_found);
             return;
         };
         if let Some(document) = document {
-            if let Some(product) = document.subtask_pid.filter(|_| id == sent) {
-                let (at, violations) = (Path::root(path), &mut self.problems.violations);
-                check_subtask_product(product, target.product, &at, violations);
-            }
+            sent.check(&target, &at, &mut self.problems.violations);
             let title = document.title.as_deref();
             self.ignore_difference(title, target.name.as_str(), path, "title");
         }
@@ -348,16 +370,4 @@ fn placeholder() -> NewTask {
         product: ProductId::new(1).expect("a valid product"),
         content: TaskContent::default(),
     }
-}
-
-/// The reference of a stored step, if it is to this task. The step has the task's name and
-/// product, so the task itself need not be read.
-fn former_reference(step: &Step, task: TaskId) -> Option<ReferencedTask> {
-    let subtask = step.kind.subtask()?;
-    let name = Name::parse(step.title.clone()).ok()?;
-    (subtask.task == task).then_some(ReferencedTask {
-        task,
-        product: subtask.product,
-        name,
-    })
 }

@@ -6,20 +6,26 @@ use uuid::Uuid;
 
 use crate::domain::{
     analysis::{OutsideSetter, OutsideSetters, account_name},
+    external_id::ExternalId,
     ids::{StepId, TaskId},
     import::{Document, DocumentStep},
-    step::StepType,
+    step::{SentSubtask, StepType},
+    task::TaskContent,
     translation::{Language, TaskTranslation},
     violation::{Path, Reason, Violations},
 };
+
+type TaskTranslations = BTreeMap<Language, TaskTranslation>;
 
 /// What the guides of an account have that documents of them may use. Each is added by its index.
 #[derive(Debug, Default)]
 pub struct AllGuides {
     /// The observations that set each account-wide name, with the index of their guide.
     setters: BTreeMap<String, Vec<(usize, OutsideSetter)>>,
-    /// Their tasks, each with its translations.
-    tasks: BTreeMap<TaskId, BTreeMap<Language, TaskTranslation>>,
+    /// Their tasks by id, each with its translations.
+    tasks: BTreeMap<TaskId, TaskTranslations>,
+    /// The same by external id.
+    named: BTreeMap<ExternalId, TaskTranslations>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +37,13 @@ pub struct OneOfAllGuides<'a> {
 impl AllGuides {
     pub fn add(&mut self, index: usize, document: &Document) {
         for document in document.all() {
-            if let Some(guid) = document.task.guid {
-                let task = document.task.to_create();
-                let translations = task.map(|task| task.content.translations);
-                self.tasks.insert(guid, translations.unwrap_or_default());
-            }
+            let task = document.task.to_create();
+            let content = task.map_or_else(TaskContent::default, |task| task.content);
+            let (guid, external_id) = (document.task.guid, content.external_id);
+            let translations = || content.translations.clone();
+            self.tasks.extend(guid.map(|id| (id, translations())));
+            self.named
+                .extend(external_id.map(|id| (id, translations())));
         }
         for (name, setter) in document.all_steps().filter_map(setter) {
             self.setters.entry(name).or_default().push((index, setter));
@@ -43,9 +51,12 @@ impl AllGuides {
     }
 }
 
-impl OneOfAllGuides<'_> {
-    pub(super) fn translations(&self, task: TaskId) -> BTreeMap<Language, TaskTranslation> {
-        self.all.tasks.get(&task).cloned().unwrap_or_default()
+impl<'a> OneOfAllGuides<'a> {
+    pub(super) fn find_translations(self, task: &SentSubtask) -> Option<&'a TaskTranslations> {
+        match &task.external_id {
+            Some(id) => self.all.named.get(id),
+            None => self.all.tasks.get(&task.guid?),
+        }
     }
 
     /// The observations of other guides that set a name.
@@ -59,14 +70,20 @@ impl OneOfAllGuides<'_> {
     pub(super) fn check_subtasks(&self, document: &Document) -> Result<(), Violations> {
         let mut violations = Violations::new();
         for step in document.all_steps() {
-            let is_missing = |task: TaskId| !self.all.tasks.contains_key(&task);
-            if step.step_type == Some(StepType::Subtask) && step.subtask_id.is_some_and(is_missing)
+            let subtask = &step.subtask;
+            if step.step_type == Some(StepType::Subtask)
+                && subtask.names_task()
+                && self.find_translations(subtask).is_none()
             {
-                violations.add(
-                    &Path::root(&step.path).field("subtask_id"),
-                    Reason::FieldInvalid,
-                    "is the id of no task of these guides",
-                );
+                let (field, description) = match subtask.external_id {
+                    Some(_) => (
+                        "subtask_external_id",
+                        "is the external id of no task of these guides",
+                    ),
+                    None => ("subtask_id", "is the id of no task of these guides"),
+                };
+                let path = Path::root(&step.path);
+                violations.add(&path.field(field), Reason::FieldInvalid, description);
             }
         }
         violations.into_result()

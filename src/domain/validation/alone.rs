@@ -51,12 +51,18 @@ pub fn validate_alone(
     if let Some(among) = among {
         among.check_subtasks(&document)?;
     }
-    let subtasks = document.new_subtasks().into_iter();
-    let stand_ins = subtasks.filter_map(|(task, subtask)| {
-        let translations = among.map(|among| among.translations(task));
+    let subtasks = document.subtask_targets().into_iter();
+    let stand_ins = subtasks.filter_map(|subtask| {
+        let translations = among.and_then(|among| among.find_translations(&subtask));
         let content = TaskContent {
-            translations: translations.unwrap_or_default(),
+            translations: translations.cloned().unwrap_or_default(),
+            external_id: subtask.external_id.clone(),
             ..TaskContent::default()
+        };
+        let task = subtask.guid.unwrap_or_else(|| TaskId((write.new_id)()));
+        let subtask = SubtaskRef {
+            task,
+            ..subtask.unresolved()
         };
         Some((task, stand_in(subtask, content, write)?))
     });

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::field::{expected_etag, optional_guid, sent_text};
+use super::{
+    field::{expected_etag, optional_guid, sent_text},
+    step,
+};
 use crate::{
     domain::{
         external_id::ExternalId,
-        ids::{ProductId, StepId, TaskId},
+        ids::{StepId, TaskId},
         import::{
             AbsentFields, Document, DocumentStep, DocumentTask, DocumentValue, ImportTarget,
             without_indexes,
@@ -205,8 +208,7 @@ impl DocumentReader<'_> {
             task: TaskId::parse(&message.task),
             link: TaskId::parse(&message.link),
             step_type: StepType::from_repr(message.r#type),
-            subtask_id: TaskId::parse(&message.subtask_id),
-            subtask_pid: message.subtask_pid.and_then(ProductId::new),
+            subtask: step::subtask(&message),
             title: title.flatten(),
             edits_question: (self.masks.step)
                 .selects("feedback_config", || !message.feedback_config.is_empty()),

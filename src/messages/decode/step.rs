@@ -7,8 +7,10 @@ use super::{
 };
 use crate::{
     domain::{
+        external_id::ExternalId,
+        ids::ProductId,
         ids::TaskId,
-        step::{Cost, Looping, NewStep, StepContent, StepKind, StepType, SubtaskRef},
+        step::{Cost, Looping, NewStep, SentSubtask, StepContent, StepKind, StepType, SubtaskRef},
         text::{MAX_LIST_ITEMS, Tag, Title},
         violation::Reason,
     },
@@ -31,11 +33,24 @@ pub fn check(message: v1::Step, mut at: Field<'_>) {
     decode(message, None, false, &mut at);
 }
 
+/// The task that a step names as its subtask. What is malformed counts as not sent.
+pub fn subtask(message: &v1::Step) -> SentSubtask {
+    SentSubtask {
+        guid: TaskId::parse(&message.subtask_id),
+        external_id: ExternalId::parse(message.subtask_external_id().to_owned()).ok(),
+        product: message.subtask_pid.and_then(ProductId::new),
+    }
+}
+
 /// The sent fields that the type of a new step does not have.
 pub fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
     let is_subtask = message.r#type() == v1::StepType::Subtask;
     let fields = [
         ("title", is_subtask && !message.title.is_empty()),
+        (
+            "subtask_external_id",
+            !is_subtask && !message.subtask_external_id().is_empty(),
+        ),
         ("subtask_id", !is_subtask && !message.subtask_id.is_empty()),
         ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
     ];
@@ -50,7 +65,9 @@ fn decode(
     typed: bool,
     at: &mut Field<'_>,
 ) -> Option<NewStep> {
+    let sent_subtask = subtask(&message);
     let (title, subtask_id, subtask_pid) = (message.title, message.subtask_id, message.subtask_pid);
+    let subtask_external_id = message.subtask_external_id.and_then(field::sent_text);
     let cost = message
         .cost
         .map_or(Some(Cost::default()), |it| self::cost(it, at.field("cost")));
@@ -93,19 +110,21 @@ fn decode(
         _ => non_blank_text(title, at.field("title")).map(Title::into_string),
     };
     let subtask = match step_type {
-        Some(StepType::Subtask) => {
+        Some(StepType::Subtask) if subtask_external_id.is_none() => {
             let task = guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
             let product = field::product(subtask_pid, at.field("subtask_pid"));
             task.zip(product)
+                .map(|(task, product)| SubtaskRef { task, product })
         }
-        Some(_) => None,
-        None => {
+        Some(StepType::Subtask) | None => {
+            field::optional_external_id(subtask_external_id, at.field("subtask_external_id"));
             optional_guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
             subtask_pid.and_then(|id| field::product(Some(id), at.field("subtask_pid")));
-            None
+            // The task is found by its external id.
+            step_type.map(|_| sent_subtask.unresolved())
         }
+        Some(_) => None,
     };
-    let subtask = subtask.map(|(task, product)| SubtaskRef { task, product });
     let step_type = step_type?;
     if cost.is_some_and(|cost| cost != Cost::default()) && !step_type.has_cost() {
         let description = "must be 0 for this type of step";

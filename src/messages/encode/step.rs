@@ -64,6 +64,7 @@ pub fn step(step: Step) -> v1::Step {
         created_ts: Some(timestamp(row.created)),
         modified_ts: Some(timestamp(row.modified)),
         external_id: content.external_id.map(ExternalId::into_string),
+        subtask_external_id: step.subtask_external_id.map(ExternalId::into_string),
     }
 }
 

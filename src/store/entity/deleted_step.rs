@@ -19,6 +19,7 @@ pub struct Model {
     pub published: i32,
     pub subtask_id: Option<Uuid>,
     pub subtask_pid: Option<i64>,
+    pub subtask_external_id: Option<String>,
     pub is_link: bool,
     pub manages_tasks: bool,
     pub size: i64,

@@ -22,6 +22,7 @@ pub struct Model {
     pub published: i32,
     pub subtask_id: Option<Uuid>,
     pub subtask_pid: Option<i64>,
+    pub subtask_external_id: Option<String>,
     /// Whether this is the wiring step of a managed task, its subtask.
     pub is_link: bool,
     /// Whether an answer to its question links to a task that the step manages.

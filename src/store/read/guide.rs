@@ -13,7 +13,7 @@ use super::{
     outside::{OutsideUses, find_outside_uses},
     read_by_ids,
     steps::{self, Bodies, steps_by_subtask},
-    tasks::{self, task_sizes},
+    tasks::{self, find_tasks_named, task_sizes},
 };
 use crate::{
     analysis_threads::analyse_by_weight,
@@ -115,7 +115,8 @@ impl Account {
                 (*root, SourceTasks::new(), found)
             }
             GuideSource::Document(document) => {
-                let subtasks = document.subtasks();
+                let mut subtasks = document.subtasks();
+                subtasks.extend(find_tasks_named(scope, &document.named_subtasks()).await?);
                 let (root, planned) = self.plan_document(scope, document, &subtasks).await?;
                 let subtasks = subtasks.iter().map(|task| task.0).collect();
                 (root, planned, FoundTasks::find(scope, subtasks, 1).await?)

@@ -195,6 +195,7 @@ impl FromQueryResult for StepRow {
             published: row.try_get_by_index(next())?,
             subtask_id: row.try_get_by_index(next())?,
             subtask_pid: row.try_get_by_index(next())?,
+            subtask_external_id: row.try_get_by_index(next())?,
             is_link: row.try_get_by_index(next())?,
             manages_tasks: row.try_get_by_index(next())?,
             size: row.try_get_by_index(next())?,

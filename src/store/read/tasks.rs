@@ -1,5 +1,7 @@
 //! Reads of tasks.
 
+use std::collections::BTreeSet;
+
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbBackend, DerivePartialModel, ExprTrait,
     FromQueryResult, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
@@ -7,10 +9,14 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{LARGE_BYTES, MaxBytes, count_fitting, find_within, join_translations, read_by_ids};
+use super::{
+    LARGE_BYTES, MAX_IDS_PER_STATEMENT, MaxBytes, count_fitting, find_within, join_translations,
+    read_by_ids,
+};
 use crate::{
     domain::{
         Error, Result,
+        external_id::ExternalId,
         ids::{StepId, TaskId},
         page::{Page, PageSize},
         size::STEP_ID_BYTES,
@@ -81,6 +87,23 @@ pub async fn find_all(
     let sizes = task_sizes(scope, task::Column::Guid, guids.clone()).await?;
     max_bytes.check(sizes.iter().map(|task| task.size).sum())?;
     read_all(scope, guids).await
+}
+
+/// The tasks that have one of these external ids.
+pub async fn find_tasks_named(
+    scope: Scope<'_, impl ConnectionTrait>,
+    ids: &BTreeSet<&ExternalId>,
+) -> Result<Vec<TaskId>, StoreError> {
+    let ids = Vec::from_iter(ids.iter().map(|id| id.as_str()));
+    let mut found = Vec::new();
+    for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+        let tasks = scope.find::<task::Entity>().select_only();
+        let tasks = tasks.column(task::Column::Guid);
+        let tasks = tasks.filter(task::Column::ExternalId.is_in(ids.iter().copied()));
+        let tasks: Vec<TaskId> = tasks.into_tuple().all(scope.db).await?;
+        found.extend(tasks);
+    }
+    Ok(found)
 }
 
 async fn read_all(

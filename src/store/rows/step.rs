@@ -73,6 +73,7 @@ pub fn read_step((row, translations): StepRows) -> Result<(Step, Place), StoreEr
         product: read_product(row.product_id)?,
         kind: kind.ok_or(StoreError::Corrupt("kind"))?,
         title: row.title,
+        subtask_external_id: read_external_id(row.subtask_external_id)?,
         content: StepContent {
             body: valid(row.body.map(Body::parse).transpose(), "body")?,
             dependencies: fields.dependencies,
@@ -128,6 +129,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         published: content.published.get(),
         subtask_id: subtask.map(|subtask| subtask.task.0),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
+        subtask_external_id: step.subtask_external_id.map(ExternalId::into_string),
         is_link: step.link.is_some(),
         manages_tasks,
         size: listed,

@@ -74,6 +74,7 @@ pub struct LockedTaskRow {
     guid: uuid::Uuid,
     name: String,
     product_id: i64,
+    external_id: Option<String>,
     kind: i32,
     step_count: i64,
     last_position: i64,
@@ -92,6 +93,7 @@ impl LockedTaskRow {
             guid: TaskId(self.guid),
             name: valid(Name::parse(self.name), "name")?,
             product: read_product(self.product_id)?,
+            external_id: read_external_id(self.external_id)?,
             managed: self.kind == KIND_LINKED,
             step_count: self.step_count,
             numbering: Numbering {

@@ -79,7 +79,7 @@ impl Batch<'_> {
             deleted_steps,
             moved,
             unlinked,
-            retitled,
+            following,
             translated_tasks,
             translated_steps,
             translated_from,
@@ -123,9 +123,9 @@ impl Batch<'_> {
             self.resize_translated(&translated_tasks, &translated_steps);
         }
         self.delete_tasks(&tasks);
-        if !retitled.is_empty() {
+        if !following.is_empty() {
             self.begin_stage();
-            self.update_subtask_titles(&tasks);
+            self.update_following_steps(&tasks);
         }
         if !undeleted.is_empty() {
             self.begin_stage();

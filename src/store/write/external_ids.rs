@@ -4,7 +4,7 @@
 //! the owner; if another write takes the id meanwhile, the index rejects the row, and the write is
 //! retried.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ColumnTrait, QueryFilter};
 
@@ -15,11 +15,14 @@ use crate::{
         changes::{Changes, StepChange},
         external_id::{ClaimedBy, ClaimedId, ExternalId, TakenId, new_id},
         ids::{StepId, TaskId},
+        step::{ReferencedTask, SentSubtask},
+        task::LockedTask,
         translation_work::ResourceId,
     },
     store::{
         entity::{step, task},
         error::StoreError,
+        read::tasks::find_tasks_named,
     },
 };
 
@@ -30,6 +33,24 @@ impl Tx<'_> {
         let tasks = self.find::<Entity>();
         let tasks = tasks.filter(Column::ExternalId.eq(id.as_str()));
         Ok(self.read_column(tasks, Column::Guid).await?.pop())
+    }
+
+    /// Locks tasks and the task that a subtask step names, and returns that one, too.
+    pub async fn lock_with_subtask(
+        &self,
+        guids: impl IntoIterator<Item = TaskId>,
+        subtask: &SentSubtask,
+    ) -> Result<(BTreeMap<TaskId, LockedTask>, Option<ReferencedTask>), StoreError> {
+        let named = BTreeSet::from_iter(&subtask.external_id);
+        let found = find_tasks_named(self.scope(), &named).await?;
+        let ids = guids.into_iter().chain(subtask.guid).chain(found.clone());
+        let locked = self.lock_tasks(ids).await?;
+        check_still_named(&found, &named, &locked)?;
+        let target = locked.values().map(LockedTask::referenced);
+        let target = target
+            .into_iter()
+            .find(|task| subtask.means(task.task, task.external_id.as_ref()));
+        Ok((locked, target))
     }
 
     async fn find_step_of(
@@ -59,6 +80,22 @@ impl Tx<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Fails if a task has lost its external id between [`find_tasks_named`] and its lock.
+pub fn check_still_named(
+    found: &[TaskId],
+    ids: &BTreeSet<&ExternalId>,
+    locked: &BTreeMap<TaskId, LockedTask>,
+) -> Result<(), StoreError> {
+    let is_named = |task: &TaskId| {
+        let id = locked.get(task).and_then(|task| task.external_id.as_ref());
+        id.is_some_and(|id| ids.contains(id))
+    };
+    match found.iter().all(is_named) {
+        true => Ok(()),
+        false => Err(StoreError::Conflict),
     }
 }
 

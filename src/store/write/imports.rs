@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Operation, Tx};
+use super::{Operation, Tx, external_ids::check_still_named};
 use crate::{
     domain::{
         Error, Result,
@@ -17,9 +17,13 @@ use crate::{
             Restore, TaskTree, plan,
         },
         step::ReferencedTask,
+        task::LockedTask,
         translation_work::ResourceId,
     },
-    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError},
+    store::{
+        Account, RetryKey, WriteMode, WriteOutcome, error::StoreError,
+        read::tasks::find_tasks_named,
+    },
 };
 
 #[derive(Debug)]
@@ -81,8 +85,12 @@ impl Operation for Import {
             WriteMode::Store => 0,
             WriteMode::ValidateOnly => self.document_bytes,
         };
-        let subtasks = self.document.subtasks();
+        let mut subtasks = self.document.subtasks();
+        let named = self.document.named_subtasks();
+        let found = find_tasks_named(tx.scope(), &named).await?;
+        subtasks.extend(&found);
         let guide = LockedGuide::lock_and_read(tx, root, [], subtasks, returned_bytes).await?;
+        check_still_named(&found, &named, &guide.locked)?;
         self.check(&guide)?;
         let context = ImportContext {
             shows_guide: tx.mode == WriteMode::ValidateOnly,
@@ -169,6 +177,8 @@ struct LockedGuide {
     others: Vec<TaskTree>,
     /// What outdated translations of the stored tasks and steps were made from.
     outdated: TranslatedFrom,
+    /// Its tasks, and the tasks that subtask steps refer to.
+    locked: BTreeMap<TaskId, LockedTask>,
     referenced: BTreeMap<TaskId, ReferencedTask>,
     /// Whether an index has said that it holds the task, which is deleted.
     is_indexed: bool,
@@ -207,6 +217,7 @@ impl LockedGuide {
             others,
             outdated,
             referenced: referenced.collect(),
+            locked: guides.tasks,
             is_indexed,
         })
     }

@@ -91,23 +91,22 @@ impl Tx<'_> {
 
     /// Locks all steps of a locked task, and returns their ids.
     pub async fn lock_steps_of(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
-        self.lock_steps_by(Column::Task, &[task]).await
-    }
-
-    /// Locks the subtask steps that refer to locked tasks, and returns their ids.
-    pub async fn lock_referring_steps(&self, tasks: &[TaskId]) -> Result<Vec<StepId>, StoreError> {
-        self.lock_steps_by(Column::SubtaskId, tasks).await
-    }
-
-    async fn lock_steps_by(
-        &self,
-        column: Column,
-        tasks: &[TaskId],
-    ) -> Result<Vec<StepId>, StoreError> {
         let steps = self.find::<step::Entity>().select_only();
         let steps = steps.column(Column::Guid);
-        let tasks = tasks.iter().map(|task| task.0);
-        self.lock_by_ids(steps, Column::Guid, column, tasks).await
+        self.lock_by_ids(steps, Column::Guid, Column::Task, [task.0])
+            .await
+    }
+
+    /// Locks the subtask steps that refer to locked tasks, and returns each with its task.
+    pub async fn lock_referring_steps(
+        &self,
+        tasks: impl IntoIterator<Item = &TaskId>,
+    ) -> Result<Vec<(StepId, TaskId)>, StoreError> {
+        let steps = self.find::<step::Entity>().select_only();
+        let steps = steps.columns([Column::Guid, Column::SubtaskId]);
+        let tasks = tasks.into_iter().map(|task| task.0);
+        self.lock_by_ids(steps, Column::Guid, Column::SubtaskId, tasks)
+            .await
     }
 
     /// The places of a step of a locked task and of the one after it; `None` if the step does not belong

@@ -1,6 +1,6 @@
 //! Creating, updating and deleting steps.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{Operation, tx::Tx};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         etag::ExpectedEtag,
         ids::StepId,
         order::{Insertion, Neighbors},
-        step::{NewStep, Placement, Step},
+        step::{Placement, Step},
         task::LockedTask,
     },
     store::{
@@ -29,13 +29,11 @@ impl Account {
     /// Creates a step right after `prevstep`, or at the end.
     pub async fn create_step(
         &self,
-        new: NewStep,
-        prevstep: Option<StepId>,
+        create: CreateStep,
         retry: Option<RetryKey<(Step, Placement)>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<(Step, Placement)>> {
-        self.write_idempotent(CreateStep { new, prevstep }, mode, retry)
-            .await
+        self.write_idempotent(create, mode, retry).await
     }
 
     pub async fn update_step(
@@ -64,14 +62,12 @@ impl Operation for CreateStep {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let task = self.new.task;
-        let target = self.new.kind.subtask().map(|subtask| subtask.task);
-        let locked_tasks = tx.lock_tasks(target.into_iter().chain([task])).await?;
+        let (locked_tasks, target) = tx.lock_with_subtask([task], &self.subtask).await?;
         let parent = locked_tasks.get(&task);
         let parent = parent.ok_or_else(|| Error::task_not_found(task, "step.task"))?;
-        let target = target.and_then(|target| locked_tasks.get(&target));
         let stored = NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
-            target: target.map(LockedTask::referenced),
+            target,
             parent: parent.clone(),
         };
         Ok(self.clone().into_changes(stored, &tx.context)?)
@@ -121,8 +117,8 @@ impl Operation for Arc<UpdateStep> {
     const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
-        let (mut stored, mut locked_tasks) = (None, BTreeMap::new());
-        if self.new_subtask.is_none() {
+        let (mut stored, mut target) = (None, None);
+        if !self.subtask.names_task() {
             stored = match self.edits_question {
                 true => tx.lock_simple_step(self.guid).await?,
                 false => tx.lock_small_step(self.guid).await?,
@@ -137,12 +133,10 @@ impl Operation for Arc<UpdateStep> {
             // Locking the target delays its rename until this title is written; the rename
             // then updates it.
             let to_lock = managed.iter().flatten().copied();
-            locked_tasks = tx.lock_tasks(to_lock.chain(self.new_subtask)).await?;
+            (_, target) = tx.lock_with_subtask(to_lock, &self.subtask).await?;
             let managed = managed.as_deref();
             stored = tx.lock_step(self.guid, managed, Bodies::Read).await?;
         }
-        let target = self.new_subtask.and_then(|task| locked_tasks.get(&task));
-        let target = target.map(LockedTask::referenced);
         Ok(self.changes(stored, target, &tx.context)?)
     }
 }

@@ -9,6 +9,8 @@ use crate::kit::prelude::*;
 const SECRET: &str = "sealed7ledger";
 /// The alias of a revision of the other account alone.
 const SECRET_ALIAS: &str = "sealed7alias";
+/// The external id of a task of the other account alone.
+const SECRET_ID: &str = "sealed7external";
 
 /// The account that calls.
 pub struct CallingAccount {
@@ -93,7 +95,7 @@ pub struct AccountContents {
 impl OtherAccount {
     pub async fn with_resources(client: &Client) -> Self {
         let client = client.other_account();
-        let task = full_task().named(SECRET);
+        let task = full_task().named(SECRET).with_external_id(SECRET_ID);
         let task = client.given_task(task).await;
         let step = full_step(&task).titled(SECRET).with_body(SECRET);
         let step = client.given_step(step).await;
@@ -226,6 +228,12 @@ impl OtherAccount {
                     nil: "A".repeat(self.cursor.len()),
                 }
             }
+            Names::ExternalId => Ids {
+                foreign: SECRET_ID.to_owned(),
+                absent: "absent7external".to_owned(),
+                malformed: " no id".to_owned(),
+                nil: "zzzzzzzzzzzzzzz".to_owned(),
+            },
             Names::Revision => Ids {
                 foreign: SECRET_ALIAS.to_owned(),
                 absent: "absent7alias".to_owned(),

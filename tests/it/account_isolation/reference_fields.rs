@@ -21,11 +21,16 @@ pub enum Names {
     Cursor,
     /// An alias of a revision.
     Revision,
+    /// The external id of a task.
+    ExternalId,
 }
 
 impl Names {
     pub fn is_guid(self) -> bool {
-        !matches!(self, Self::Role | Self::Cursor | Self::Revision)
+        !matches!(
+            self,
+            Self::Role | Self::Cursor | Self::Revision | Self::ExternalId
+        )
     }
 }
 
@@ -366,6 +371,7 @@ pub fn cases() -> Vec<Case> {
         "step.task" Task new_step NO_TASK INVALID;
         "step.task" Managed new_step NO_TASK INVALID;
         "step.subtask_id" Task new_subtask NO_TASK INVALID;
+        "step.subtask_external_id" ExternalId new_subtask NO_TASK INVALID;
         "step.subtask_id" Managed new_subtask NO_TASK INVALID;
         "step.subtask_id" Task new_step OK OK;
         "step.link" Managed new_step OK OK;
@@ -389,6 +395,7 @@ pub fn cases() -> Vec<Case> {
         "step.guid" Step changed_step NO_STEP INVALID;
         "step.task" Task changed_step OK OK;
         "step.subtask_id" Task changed_subtask NO_TASK INVALID;
+        "step.subtask_external_id" ExternalId changed_subtask NO_TASK INVALID;
         "step.subtask_id" Managed changed_subtask NO_TASK INVALID;
         "step.subtask_id" Task changed_step OK OK;
         "step.link" Managed changed_step OK OK;
@@ -480,6 +487,7 @@ pub fn cases() -> Vec<Case> {
         "steps.task" Task new_guide OK OK;
         "steps.task" Task known_guide OK OK;
         "steps.subtask_id" Task subtask_guide NO_TASK INVALID;
+        "steps.subtask_external_id" ExternalId subtask_guide NO_TASK INVALID;
         "steps.subtask_id" Task new_guide OK OK;
         "steps.link" Managed new_guide OK OK;
         "steps.link" Managed known_guide OK OK;
@@ -498,6 +506,7 @@ pub fn cases() -> Vec<Case> {
         "steps.feedback_config.values.task_json.steps.task" Task new_guide OK OK;
         "steps.feedback_config.values.task_json.steps.task" Task known_guide OK OK;
         "steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_guide NO_TASK INVALID;
+        "steps.feedback_config.values.task_json.steps.subtask_external_id" ExternalId inner_subtask_guide NO_TASK INVALID;
         "steps.feedback_config.values.task_json.steps.link" Managed new_guide OK OK;
         "steps.feedback_config.values.task_json.steps.link" Managed known_guide OK OK;
         "steps.feedback_config.values.task_json.steps.account_id" Account new_guide OK OK;
@@ -516,6 +525,7 @@ pub fn cases() -> Vec<Case> {
         "steps.guid" Step new_guide OK INVALID;
         "steps.task" Task new_guide OK OK;
         "steps.subtask_id" Task subtask_guide NO_TASK INVALID;
+        "steps.subtask_external_id" ExternalId subtask_guide NO_TASK INVALID;
         "steps.subtask_id" Task new_guide OK OK;
         "steps.link" Managed new_guide OK OK;
         "steps.link" Managed subtask_guide OK OK;
@@ -528,6 +538,7 @@ pub fn cases() -> Vec<Case> {
         "steps.feedback_config.values.task_json.steps.guid" Step new_guide OK INVALID;
         "steps.feedback_config.values.task_json.steps.task" Task new_guide OK OK;
         "steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_guide NO_TASK INVALID;
+        "steps.feedback_config.values.task_json.steps.subtask_external_id" ExternalId inner_subtask_guide NO_TASK INVALID;
         "steps.feedback_config.values.task_json.steps.link" Managed new_guide OK OK;
         "steps.feedback_config.values.task_json.steps.account_id" Account new_guide OK OK;
         "steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_guide OK OK;

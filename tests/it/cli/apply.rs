@@ -291,6 +291,44 @@ fn a_new_guide_has_its_subtasks_from_its_first_revision_on(cli: Cli) {
 }
 
 #[apply(on_one_database)]
+fn guides_that_name_each_other_by_external_ids_need_no_guid(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let named = |id: &str, subtasks: &[&str]| {
+        let mut document = guide(id);
+        document["task"]["external_id"] = json!(id);
+        let steps = document["steps"].as_array_mut().expect("steps");
+        for id in subtasks {
+            let subtask = json!({
+                "product_id": 7,
+                "type": "STEP_TYPE_SUBTASK",
+                "subtask_external_id": id,
+            });
+            steps.insert(0, subtask);
+        }
+        document
+    };
+    // The files with the subtasks come first, and two guides refer to each other.
+    write(&directory, "a.json", &named("a", &["b", "c"]));
+    write(&directory, "b.json", &named("b", &["c"]));
+    write(&directory, "c.json", &named("c", &["a"]));
+    let lint = cli.command(&["lint", "--closed", &directory.path().display().to_string()]);
+    lint.run().succeeded();
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "3 created, 0 updated, 0 unchanged, 0 failed");
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "0 created, 0 updated, 3 unchanged, 0 failed");
+    write(&directory, "c.json", &named("c", &["b"]));
+    let output = apply(&cli, directory.path(), &["--dry-run"]).succeeded();
+    counted(
+        &output,
+        "0 to be created, 1 to be updated, 2 unchanged, 0 failed",
+    );
+    apply(&cli, directory.path(), &[]).succeeded();
+    let shown = cli.command(&["show", "c"]).run().succeeded();
+    assert!(shown.stdout.contains("external id b"), "{shown:?}");
+}
+
+#[apply(on_one_database)]
 fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut full = guide("A");

@@ -613,6 +613,39 @@ fn in_closed_files_a_subtask_must_be_a_task_of_one_of_them() {
 }
 
 #[test]
+fn in_closed_files_a_subtask_may_be_named_by_its_external_id() {
+    let reader = |subtask: &str| {
+        json!({
+            "task": {"name": "Reader", "product_id": 77},
+            "steps": [{
+                "product_id": 77,
+                "type": "STEP_TYPE_SUBTASK",
+                "subtask_external_id": subtask,
+            }],
+        })
+    };
+    let mut other: Value = serde_json::from_str(&guide_with("cost", json!(0))).expect("JSON");
+    other["task"]["external_id"] = json!("other");
+    let lint = |subtask| {
+        let args = [
+            "lint",
+            "--closed",
+            "--format=json",
+            "other.json",
+            "reader.json",
+        ];
+        let lint = command(&args).file("other.json", &other.to_string());
+        lint.file("reader.json", &reader(subtask).to_string()).run()
+    };
+    lint("other").succeeded();
+    let output = lint("unknown");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let error = text(&output.json()[1]["error"]["message"]);
+    let part = "document.steps[0].subtask_external_id: is the external id of no task";
+    assert!(error.contains(part), "{error}");
+}
+
+#[test]
 fn in_closed_files_a_subtask_has_the_translations_of_its_file() {
     let subtask = uuid::Uuid::now_v7().to_string();
     let german = |name: &str| json!({"de": {"name": name}});

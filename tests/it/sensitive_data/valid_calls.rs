@@ -322,6 +322,7 @@ fn every_field_is_marked() {
         published: Some(0),
         subtask_id: unknown_guid(),
         subtask_pid: Some(PRODUCT),
+        subtask_external_id: Some("task".to_owned()),
         ..step.clone()
     };
     assert_every_field_has_a_value([task, unmarked_task]);

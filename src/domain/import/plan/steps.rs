@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
             step.link = None;
             // Only a wiring step may leave its task out when absent fields are reset.
             if let Some(document) = document
-                && document.subtask_id.is_none()
+                && !document.subtask.names_task()
                 && self.absent.fields == AbsentFields::Reset
             {
                 let at = Path::root(&document.path);

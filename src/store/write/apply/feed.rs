@@ -43,7 +43,7 @@ impl Batch<'_> {
                 .lock_by_ids(changed, Column::Guid, Column::Guid, ids);
             let changed: Vec<(StepId, TaskId, i64)> = changed.await?;
             known.extend(changed.into_iter().map(|(step, task, version)| NewEntry {
-                fields: fields.to_owned(),
+                fields: fields.clone(),
                 ..NewEntry::for_step(ChangeKind::StepUpdated, task, step, Some(version))
             }));
         }

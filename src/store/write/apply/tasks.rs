@@ -6,7 +6,13 @@ use sea_orm::{
 
 use super::{Batch, translations::Translations};
 use crate::{
-    domain::{changes::TaskChange, history::TranslatedFrom},
+    domain::{
+        changes::TaskChange,
+        external_id::ExternalId,
+        history::TranslatedFrom,
+        json::WIRE_OVERHEAD,
+        size::{external_id_bytes, stored_count},
+    },
     store::{
         entity::{
             step,
@@ -60,26 +66,42 @@ impl Batch<'_> {
         }
     }
 
-    /// Gives subtask steps, which are locked, the new names of the tasks that they refer to.
-    pub fn update_subtask_titles(&mut self, tasks: &[TaskChange]) {
+    /// Gives subtask steps, which are locked, the new names and external ids of their tasks.
+    pub fn update_following_steps(&mut self, tasks: &[TaskChange]) {
         use step::Column;
+        let bytes = |column| Func::cust("octet_length").arg(Expr::col(column));
         for change in tasks {
             let TaskChange::Update { before, after } = change else {
                 continue;
             };
-            if before.name == after.name {
+            let external_id = after.content.external_id.as_ref();
+            if before.name == after.name && before.content.external_id.as_ref() == external_id {
                 continue;
             }
             let name = after.name.as_str();
-            let bytes = i64::try_from(name.len()).unwrap_or(i64::MAX);
-            let old_bytes = Func::cust("octet_length").arg(Expr::col(Column::Title));
-            let size = Expr::col(Column::Size).add(bytes).sub(old_bytes);
+            let id_bytes = Expr::expr(bytes(Column::SubtaskExternalId)).add(WIRE_OVERHEAD as i64);
+            let old_bytes =
+                Expr::expr(bytes(Column::Title)).add(Func::coalesce([id_bytes, Expr::value(0)]));
+            let new_bytes = stored_count(name.len() + external_id_bytes(external_id));
+            let has_other_id = match external_id {
+                Some(id) => Column::SubtaskExternalId
+                    .ne(id.as_str())
+                    .or(Column::SubtaskExternalId.is_null()),
+                None => Column::SubtaskExternalId.is_not_null(),
+            };
             let update = self
                 .revise_steps()
                 .col_expr(Column::Title, Expr::value(name))
-                .col_expr(Column::Size, size)
+                .col_expr(
+                    Column::SubtaskExternalId,
+                    Expr::value(external_id.map(ExternalId::as_str)),
+                )
+                .col_expr(
+                    Column::Size,
+                    Expr::col(Column::Size).add(new_bytes).sub(old_bytes),
+                )
                 .filter(Column::SubtaskId.eq(after.guid.0))
-                .filter(Column::Title.ne(name));
+                .filter(Column::Title.ne(name).or(has_other_id));
             self.add(update);
         }
     }
