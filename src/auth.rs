@@ -19,7 +19,7 @@ pub use self::{
 };
 use crate::domain::ids::AccountId;
 pub use crate::{
-    config::{KeySource, SigningKey, SigningSecret, TokenGrant, TokenRules, TokenSigning},
+    config::{KeySource, SigningKey, TokenGrant, TokenRules, TokenSigning},
     domain::caller::{Scope, Subject},
 };
 

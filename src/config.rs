@@ -1,7 +1,8 @@
 //! Settings: the only reader of the environment and of the settings file.
 //!
 //! Flags win over the environment, the environment over the file, the file over
-//! defaults. Each setting is one documented field, from which docs/configuration.md is generated.
+//! defaults. Each setting is one documented field, marked by `env`, from which its flag, its
+//! variable, its key in the file and docs/configuration.md are generated.
 
 mod analysis_command;
 mod auth;
@@ -11,9 +12,7 @@ mod connection;
 mod database_url;
 mod enum_arguments;
 mod examples;
-mod postgres_parameters;
 mod read;
-mod secret;
 mod server;
 mod translate;
 mod value;
@@ -28,15 +27,12 @@ pub use self::{
     },
     command_line::{Command, NewArgs, command_line},
     connection::{ConnectionConfig, Credentials, HealthConfig, RetrySettings, Trust},
-    database_url::{DatabaseUrl, MASK, PostgresUrl},
+    database_url::{DatabaseUrl, PostgresUrl},
     read::{ConfigError, Valid},
-    secret::{Secret, SigningSecret},
     server::{
         Config, DEFAULT_MAX_MESSAGE_BYTES, DatabaseCommandConfig, DatabaseConfig, HistoryConfig,
         LimitsConfig, LogConfig, LogFormat, ServerSettings, TableLayout, TelemetryConfig, Tls,
     },
     translate::{EngineKind, TranslateConfig},
+    value::{MASK, Secret},
 };
-
-#[cfg(test)]
-mod tests;

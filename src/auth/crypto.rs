@@ -4,7 +4,7 @@
 //! the secret of an HMAC, whatever a token's header says.
 
 use jsonwebtoken::{
-    Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
+    Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey,
     crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils},
     errors::{ErrorKind, Result},
     signature::{Error, Signer, Verifier},
@@ -24,8 +24,20 @@ use ring::{
 /// first one stays.
 pub(super) fn install() {
     static RING: CryptoProvider = CryptoProvider {
-        signer_factory: signer,
-        verifier_factory: verifier,
+        signer_factory: |algorithm, key| {
+            Ok(Box::new(WithRing::new(
+                *algorithm,
+                key.family(),
+                key.clone(),
+            )?))
+        },
+        verifier_factory: |algorithm, key| {
+            Ok(Box::new(WithRing::new(
+                *algorithm,
+                key.family(),
+                key.clone(),
+            )?))
+        },
         // Needed only to write keys as JSON.
         key_utils: KeyUtils::new_unimplemented(),
     };
@@ -38,13 +50,12 @@ struct WithRing<K> {
     key: K,
 }
 
-fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
-    match key.family() == algorithm.family() {
-        true => Ok(Box::new(WithRing {
-            algorithm: *algorithm,
-            key: key.clone(),
-        })),
-        false => Err(ErrorKind::InvalidAlgorithm.into()),
+impl<K> WithRing<K> {
+    fn new(algorithm: Algorithm, family: AlgorithmFamily, key: K) -> Result<Self> {
+        match family == algorithm.family() {
+            true => Ok(Self { algorithm, key }),
+            false => Err(ErrorKind::InvalidAlgorithm.into()),
+        }
     }
 }
 
@@ -87,16 +98,6 @@ fn sign(
         }
         _ => return Err(Unspecified),
     })
-}
-
-fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    match key.family() == algorithm.family() {
-        true => Ok(Box::new(WithRing {
-            algorithm: *algorithm,
-            key: key.clone(),
-        })),
-        false => Err(ErrorKind::InvalidAlgorithm.into()),
-    }
 }
 
 impl Verifier<Vec<u8>> for WithRing<DecodingKey> {

@@ -1,6 +1,7 @@
 //! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
 use std::{
+    borrow::Cow,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -11,7 +12,7 @@ use tracing::{debug, info};
 
 use super::{
     Caller, KeyError, Rejection, TokenRules,
-    claims::{ClaimError, Claims},
+    claims::Claims,
     crypto,
     keys::{Key, Keys, KeysRead},
 };
@@ -27,7 +28,7 @@ const MISSING: &str =
 /// The one answer to every token without a valid signature: details would help an attacker.
 const REFUSED: &str = "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server";
-/// The answer to a header of another form, such as a token without its scheme.
+/// The answer to a header of another form than that of RFC 6750, such as a token without its scheme.
 const MALFORMED: &str = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
 
 /// Verifies tokens.
@@ -39,14 +40,63 @@ pub struct Tokens {
 }
 
 /// Why a token is refused.
-enum TokenError {
-    /// The header does not have the form of RFC 6750.
-    NotBearer,
-    /// The signature is not valid, or cannot be checked. The cause is for the log alone, and never
-    /// quotes the token.
-    NotSigned(&'static str),
-    /// The signature is valid.
-    Claim(ClaimError),
+pub(super) struct Refusal {
+    /// The claim that is wrong, of a token with a valid signature.
+    claim: Option<&'static str>,
+    /// What is wrong with it, or else with the token, for the log: it never quotes the token.
+    problem: &'static str,
+    /// For the caller.
+    message: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub fn for_claim(claim: &'static str, problem: &'static str, message: String) -> Self {
+        Self {
+            claim: Some(claim),
+            problem,
+            message: format!("authorization is not accepted: {message}").into(),
+        }
+    }
+
+    /// For a token without a valid signature, or whose signature cannot be checked.
+    fn unsigned(problem: &'static str) -> Self {
+        Self {
+            claim: None,
+            problem,
+            message: REFUSED.into(),
+        }
+    }
+
+    fn malformed() -> Self {
+        Self {
+            message: MALFORMED.into(),
+            ..Self::unsigned("authorization is not Bearer, one space and a token")
+        }
+    }
+
+    fn no_token() -> Self {
+        Self::unsigned("it is not a signed token, or its algorithm is not supported")
+    }
+
+    /// Logs each problem at level `info` at most once in [`LOG_INTERVAL`], as any caller can send
+    /// such tokens, and always at `debug`.
+    fn log(&self) {
+        type Logged = Vec<(Option<&'static str>, &'static str, Instant)>;
+        static LOGGED: Mutex<Logged> = Mutex::new(Vec::new());
+        let Self { claim, problem, .. } = *self;
+        let error = match claim {
+            Some(claim) => format!("its claim {claim} {problem}"),
+            None => problem.to_owned(),
+        };
+        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.retain(|(_, _, at)| at.elapsed() < LOG_INTERVAL);
+        if logged.iter().any(|it| (it.0, it.1) == (claim, problem)) {
+            debug!(error, "a token was refused");
+        } else {
+            logged.push((claim, problem, Instant::now()));
+            info!(error, "a token was refused");
+        }
+    }
 }
 
 impl Tokens {
@@ -74,104 +124,78 @@ impl Tokens {
         }
         let verified = match bearer(headers) {
             Ok(token) => self.verify(token).await,
-            Err(error) => Err(error),
+            Err(refusal) => Err(refusal),
         };
-        verified.map_err(|error| {
-            let (cause, message) = match error {
-                TokenError::NotBearer => (
-                    "authorization is not Bearer, one space and a token",
-                    MALFORMED.into(),
-                ),
-                TokenError::NotSigned(cause) => (cause, REFUSED.into()),
-                TokenError::Claim(ClaimError { cause, message }) => (
-                    cause,
-                    format!("authorization is not accepted: {message}").into(),
-                ),
-            };
-            log_refused_token(cause);
-            Rejection::Invalid(message)
+        verified.map_err(|refusal| {
+            refusal.log();
+            Rejection::Invalid(refusal.message)
         })
     }
 
-    async fn verify(&self, token: &str) -> Result<Caller, TokenError> {
-        let header = decode_header(token).map_err(|_| NOT_A_TOKEN)?;
+    async fn verify(&self, token: &str) -> Result<Caller, Refusal> {
+        let header = decode_header(token).map_err(|_| Refusal::no_token())?;
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
-        let key = key.ok_or(TokenError::NotSigned(
-            "there is no key with its key id and algorithm",
-        ))?;
-        claims(token, &key)?
-            .caller(&self.issuer, &self.audience, SystemTime::now())
-            .map_err(TokenError::Claim)
+        let no_key = || Refusal::unsigned("there is no key with its key id and algorithm");
+        claims(token, &*key.ok_or_else(no_key)?)?.caller(
+            &self.issuer,
+            &self.audience,
+            SystemTime::now(),
+        )
     }
 }
 
-const NOT_A_TOKEN: TokenError =
-    TokenError::NotSigned("it is not a signed token, or its algorithm is not supported");
-
 /// The claims of a token that the key has signed.
-fn claims(token: &str, key: &Key) -> Result<Claims, TokenError> {
+fn claims(token: &str, key: &Key) -> Result<Claims, Refusal> {
     let mut validation = Validation::new(key.algorithm);
     // `Claims` checks them all.
     validation.required_spec_claims.clear();
     validation.validate_exp = false;
     validation.validate_aud = false;
-    match decode(token, &key.decoding, &validation) {
-        Ok(token) => Ok(token.claims),
-        Err(error) => Err(match error.kind() {
+    let decoded = decode(token, &key.decoding, &validation);
+    decoded
+        .map(|token| token.claims)
+        .map_err(|error| match error.kind() {
             ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
-                TokenError::NotSigned("the key did not sign it")
+                Refusal::unsigned("the key did not sign it")
             }
-            ErrorKind::Json(_) => TokenError::Claim(ClaimError {
-                cause: "its claims are not those of a token",
-                message: "the claims must be a JSON object, each of them once".to_owned(),
-            }),
-            _ => NOT_A_TOKEN,
-        }),
-    }
-}
-
-/// Logs why a token was refused: each cause at level `info` at most once in
-/// [`LOG_INTERVAL`], as any caller can send such tokens, and always at `debug`.
-fn log_refused_token(error: &'static str) {
-    static LOGGED: Mutex<Vec<(&str, Instant)>> = Mutex::new(Vec::new());
-    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
-    if logged.iter().any(|(other, _)| *other == error) {
-        debug!(error, "a token was refused");
-    } else {
-        logged.push((error, Instant::now()));
-        info!(error, "a token was refused");
-    }
+            ErrorKind::Json(_) => Refusal {
+                message:
+                    "authorization is not accepted: the claims must be a JSON object, each of \
+                          them once"
+                        .into(),
+                ..Refusal::unsigned("its claims are not those of a token")
+            },
+            _ => Refusal::no_token(),
+        })
 }
 
 /// The token of the only `authorization` header.
-fn bearer(headers: &HeaderMap) -> Result<&str, TokenError> {
+fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(TokenError::NotSigned(
-            "authorization is sent more than once",
-        ));
+        return Err(Refusal::unsigned("authorization is sent more than once"));
     };
-    let value = value.to_str().map_err(|_| TokenError::NotBearer)?;
-    let (scheme, token) = value.split_once(' ').ok_or(TokenError::NotBearer)?;
     let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    match scheme.eq_ignore_ascii_case("bearer") {
-        true if token.len() > MAX_TOKEN_BYTES => Err(TokenError::NotSigned("it is too long")),
-        true if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
-        _ => Err(TokenError::NotBearer),
+    match value.to_str().ok().and_then(|value| value.split_once(' ')) {
+        Some((scheme, _)) if !scheme.eq_ignore_ascii_case("bearer") => Err(Refusal::malformed()),
+        Some((_, token)) if token.len() > MAX_TOKEN_BYTES => {
+            Err(Refusal::unsigned("it is too long"))
+        }
+        Some((_, token)) if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
+        Some(_) | None => Err(Refusal::malformed()),
     }
 }
 
 /// Checks what `jsonwebtoken` reads of a header and does not check. No critical extension
 /// is supported (RFC 7515, section 4.1.11).
-fn check_header(header: &Header) -> Result<(), TokenError> {
+fn check_header(header: &Header) -> Result<(), Refusal> {
     let is_known = |typ: &String| TOKEN_TYPES.iter().any(|it| typ.eq_ignore_ascii_case(it));
     match (&header.typ, &header.crit) {
-        (Some(typ), _) if !is_known(typ) => Err(TokenError::NotSigned(
-            "its header says it is of another type",
-        )),
-        (_, Some(_)) => Err(TokenError::NotSigned(
+        (Some(typ), _) if !is_known(typ) => {
+            Err(Refusal::unsigned("its header says it is of another type"))
+        }
+        (_, Some(_)) => Err(Refusal::unsigned(
             "its header has a critical extension: none is supported",
         )),
         (_, None) => Ok(()),

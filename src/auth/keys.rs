@@ -3,21 +3,24 @@
 //! stay.
 
 mod parse;
-mod read;
 
 use std::{
-    fmt,
+    error::Error,
+    fmt, io,
+    io::Read,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use http::{StatusCode, Uri, header::ACCEPT};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use tracing::{info, warn};
 
-use self::read::ReadError;
+use self::parse::KeyFormatError;
 use crate::{
-    config::{KeySource, SigningSecret},
+    config::{KeySource, Secret},
+    files, http_client,
     reload::{FILE_INTERVAL, Reloaded, Source},
 };
 
@@ -26,20 +29,20 @@ const URL_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// The least time between readings for unknown key ids: callers who make them up must not flood
 /// the issuer.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
+/// Shorter than the least time between two readings, so that there is one at a time.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// Why there are no keys at the start. Its text is one line.
 #[derive(Debug, thiserror::Error)]
-#[error("{setting} is {location:?}: {problem}: {reason}")]
+#[error("{message}")]
 pub struct KeyError {
-    setting: &'static str,
-    location: String,
-    problem: String,
-    reason: ReadError,
-    is_file: bool,
+    message: String,
+    is_wrong_setting: bool,
 }
 
 impl KeyError {
-    fn new(source: &KeySource, reason: ReadError) -> Self {
+    fn new(source: &KeySource, reason: &ReadError) -> Self {
         let expected = match source {
             KeySource::Secret(_) | KeySource::SecretFile(_) => {
                 "a file of mode 600 with a secret of 32 bytes at least"
@@ -51,29 +54,39 @@ impl KeyError {
                 "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
             }
         };
-        let is_file = !matches!(source, KeySource::KeySetUrl(_));
+        let problem = match (source, reason) {
+            (KeySource::KeySetUrl(_), ReadError::Unread(_)) => "it cannot be fetched".to_owned(),
+            _ => format!("it must be {expected}"),
+        };
+        let (setting, location) = (source.setting(), source.location());
         Self {
-            setting: source.setting(),
-            location: source.location(),
-            problem: match is_file || matches!(reason, ReadError::Content(_)) {
-                true => format!("it must be {expected}"),
-                false => "it cannot be fetched".to_owned(),
-            },
-            reason,
-            is_file,
+            message: format!("{setting} is {location:?}: {problem}: {reason}"),
+            is_wrong_setting: !matches!(source, KeySource::KeySetUrl(_)),
         }
     }
 
     /// Whether a setting names a file without keys. A URL may have keys later.
     pub fn is_wrong_setting(&self) -> bool {
-        self.is_file
+        self.is_wrong_setting
     }
 }
 
+/// Why keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    /// The file or URL cannot be read.
+    #[error("{0}")]
+    Unread(String),
+    #[error("{0}")]
+    Content(KeyFormatError),
+}
+
 /// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
-pub(super) fn secret_of_file(path: &Path) -> Result<SigningSecret, KeyError> {
-    read::secret_file(path)
-        .map_err(|reason| KeyError::new(&KeySource::SecretFile(path.to_owned()), reason))
+pub(super) fn secret_of_file(path: &Path) -> Result<Secret, KeyError> {
+    read_file(path, true)
+        .map_err(ReadError::Unread)
+        .and_then(|text| parse::secret(&text).map_err(ReadError::Content))
+        .map_err(|reason| KeyError::new(&KeySource::SecretFile(path.to_owned()), &reason))
 }
 
 /// A key and the only algorithm that it is for.
@@ -81,6 +94,15 @@ pub(super) fn secret_of_file(path: &Path) -> Result<SigningSecret, KeyError> {
 pub(super) struct Key {
     pub algorithm: Algorithm,
     pub decoding: DecodingKey,
+}
+
+impl Key {
+    fn from_secret(secret: &Secret) -> Self {
+        Self {
+            algorithm: Algorithm::HS256,
+            decoding: DecodingKey::from_secret(secret.expose().as_bytes()),
+        }
+    }
 }
 
 /// When the current keys were read, and from what.
@@ -104,13 +126,6 @@ enum KeySet {
 }
 
 impl KeySet {
-    fn from_secret(secret: &SigningSecret) -> Self {
-        Self::One(Arc::new(Key {
-            algorithm: Algorithm::HS256,
-            decoding: DecodingKey::from_secret(secret.as_bytes()),
-        }))
-    }
-
     /// Whether there is a key with this id, for any algorithm.
     fn has_id(&self, id: &str) -> bool {
         match self {
@@ -156,7 +171,23 @@ impl Source for KeyReader {
     type Error = ReadError;
 
     async fn read(&self) -> Result<(KeySet, Vec<u8>), ReadError> {
-        read::keys(&self.0).await
+        let text = match &self.0 {
+            KeySource::Secret(_) => Ok(Vec::new()),
+            KeySource::SecretFile(path) => read_file(path, true),
+            KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => read_file(path, false),
+            KeySource::KeySetUrl(url) => fetch(url).await,
+        };
+        let text = text.map_err(ReadError::Unread)?;
+        let one = |key| KeySet::One(Arc::new(key));
+        let keys = match &self.0 {
+            KeySource::Secret(secret) => Ok(one(Key::from_secret(secret))),
+            KeySource::SecretFile(_) => parse::secret(&text).map(|it| one(Key::from_secret(&it))),
+            KeySource::PublicKeyFile(_) => parse::public_key(&text).map(one),
+            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
+                parse::key_set(&text).map(KeySet::Named)
+            }
+        };
+        Ok((keys.map_err(ReadError::Content)?, text))
     }
 
     fn log_change(&self, keys: &KeySet) {
@@ -172,6 +203,48 @@ impl Source for KeyReader {
     }
 }
 
+fn read_file(path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let file = files::open(path)?;
+        if is_secret {
+            files::check_private(&file)?;
+        }
+        let mut text = Vec::new();
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| error.to_string())?;
+    limited(Some(text).filter(|text| text.len() <= MAX_BYTES))
+}
+
+fn limited(text: Option<Vec<u8>>) -> Result<Vec<u8>, String> {
+    text.ok_or_else(|| format!("it is larger than {MAX_BYTES} bytes"))
+}
+
+async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
+    let url = url.to_string();
+    let answer = async {
+        let request = http_client::client(FETCH_TIMEOUT, &url)?.get(&url);
+        let request = request.header(ACCEPT, "application/jwk-set+json, application/json");
+        let response = request.send().await?;
+        match response.status() {
+            StatusCode::OK => Ok(limited(http_client::read(response, MAX_BYTES).await?)),
+            status => Ok(Err(format!("it answers with {status}"))),
+        }
+    };
+    answer.await.unwrap_or_else(|error: reqwest::Error| {
+        if error.is_timeout() {
+            let limit = FETCH_TIMEOUT.as_secs();
+            return Err(format!("no full answer within {limit} s"));
+        }
+        let error = error.without_url();
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        let last = causes.last().map(ToString::to_string);
+        let reason = last.unwrap_or_else(|| error.to_string());
+        Err(format!("no answer: {reason}"))
+    })
+}
+
 impl Keys {
     /// Reads or fetches the keys; there must be one.
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
@@ -185,7 +258,7 @@ impl Keys {
         let opened = Reloaded::open(KeyReader(source.clone()), interval).await;
         opened
             .map(Self)
-            .map_err(|reason| KeyError::new(source, reason))
+            .map_err(|reason| KeyError::new(source, &reason))
     }
 
     /// When the current keys were read, and from what.
@@ -224,13 +297,11 @@ mod tests {
 
     #[test]
     fn debug_output_never_shows_a_secret() {
-        let secret = SigningSecret::new("hush, these are 32 bytes or more").expect("32 bytes");
-        let keys = KeySet::from_secret(&secret);
-        for shown in [format!("{secret:?}"), format!("{keys:?}")] {
-            assert!(
-                !shown.contains("hush") && !shown.contains("104, 117"),
-                "{shown}"
-            );
-        }
+        let secret = Secret::for_signing("hush, these are 32 bytes or more").expect("32 bytes");
+        let shown = format!("{secret:?} {:?}", Key::from_secret(&secret));
+        assert!(
+            !shown.contains("hush") && !shown.contains("104, 117"),
+            "{shown}"
+        );
     }
 }

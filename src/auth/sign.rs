@@ -71,8 +71,10 @@ pub fn sign(signing: &TokenSigning, grant: &TokenGrant) -> Result<String, SignEr
         encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Encoding)
     };
     match &signing.key {
-        SigningKey::Secret(secret) => with_secret(secret.as_bytes()),
-        SigningKey::SecretFile(path) => with_secret(keys::secret_of_file(path)?.as_bytes()),
+        SigningKey::Secret(secret) => with_secret(secret.expose().as_bytes()),
+        SigningKey::SecretFile(path) => {
+            with_secret(keys::secret_of_file(path)?.expose().as_bytes())
+        }
         SigningKey::PrivateKeyFile(path) => sign_with_file(path, &claims),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgGroup, Args, ValueEnum, ValueHint, builder::NonEmptyStringValueParser};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::{
     TaskRef,
@@ -25,7 +25,6 @@ pub enum GuideArg {
     File(PathBuf),
 }
 
-/// What `lint` checks, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LintArgs {
     /// A document as `export` writes it, a directory with documents, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
@@ -43,18 +42,13 @@ pub struct LintArgs {
     #[arg(long, conflicts_with = "online")]
     pub closed: bool,
     /// The least severity with which a finding makes the exit code 1
-    #[arg(
-        long,
-        value_name = "SEVERITY",
-        default_value = "error",
-        ignore_case = true
-    )]
+    #[arg(long, default_value = "error", ignore_case = true)]
     pub fail_on: Severity,
     /// Turn a rule off, or give it another severity: off, info, warning or error
     #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule)]
     pub rules: Vec<RuleSetting>,
     /// Leave out findings below this severity
-    #[arg(long, value_name = "SEVERITY", ignore_case = true)]
+    #[arg(long, ignore_case = true)]
     pub min_severity: Option<Severity>,
     /// A variable that players set themselves; NAME.* declares all below the name
     #[arg(long = "variable", value_name = "NAME")]
@@ -67,14 +61,13 @@ pub struct LintArgs {
     pub include_unpublished: bool,
 }
 
-/// What `preview` shows.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PreviewArgs {
     /// The guid of a stored task, or its name if no other task has it, and with @ and a number or alias a revision of it; a document as `export` writes it, or - for standard input
     #[arg(value_name = "GUIDE[@REVISION]|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
     pub guide: GuideArg,
     /// Access level of the viewer [default: ignore roles]
-    #[arg(long, value_name = "LEVEL", ignore_case = true)]
+    #[arg(long, ignore_case = true)]
     pub level: Option<AccessLevel>,
     /// Show texts in this language; a text in another language is marked with that language or "source", and a translation older than its source with "outdated" [default: the language of the source]
     #[arg(long, value_name = "TAG", value_parser = value::language)]
@@ -107,7 +100,6 @@ pub struct PreviewArgs {
     pub include_unpublished: bool,
 }
 
-/// What `references` looks for.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("subject").required(true).multiple(true).args(["task", "variable"]))]
@@ -116,14 +108,13 @@ pub struct ReferencesArgs {
     #[arg(long, value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: Option<TaskRef>,
     /// What sets and reads this variable, such as components.1204.charge_light
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = value::text)]
     pub variable: Option<String>,
     /// Only what has this answer, or compares with it
-    #[arg(long, value_name = "KEY", requires = "variable", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
     pub answer: Option<String>,
 }
 
-/// The form of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
     /// Text of Mermaid.
@@ -134,22 +125,16 @@ pub enum GraphFormat {
     Svg,
 }
 
-/// The guide that `graph` draws, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct GraphArgs {
     /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
     #[arg(value_name = "FILE|GUIDE[@REVISION]", value_hint = ValueHint::FilePath, value_parser = guide)]
     pub guide: GuideArg,
     /// The form of the picture: mermaid and dot are texts that other programs draw, svg is an image
-    #[arg(
-        long,
-        value_name = "mermaid|dot|svg",
-        default_value = "mermaid",
-        hide_possible_values = true
-    )]
+    #[arg(long, default_value = "mermaid")]
     pub format: GraphFormat,
     /// The file to write, - is standard output [default: standard output]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 

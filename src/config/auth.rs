@@ -2,12 +2,12 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum, ValueHint, builder::NonEmptyStringValueParser};
+use clap::{Args, ValueEnum};
 use http::Uri;
 
 use super::{
+    Secret,
     read::{Checked, unset, wrong},
-    secret::SigningSecret,
     value,
 };
 use crate::domain::{
@@ -48,7 +48,7 @@ pub struct TokenRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// A secret, for HS256.
-    Secret(SigningSecret),
+    Secret(Secret),
     /// A file with such a secret, which only its owner may access.
     SecretFile(PathBuf),
     /// A public key in PEM, for RS256, ES256 or EdDSA, depending on its type.
@@ -93,53 +93,28 @@ enum AuthKind {
 #[command(next_help_heading = "Accounts and tokens")]
 pub(super) struct AuthSettings {
     /// header: metadata x-account-id (required), x-subject and x-scopes are trusted; on any address but loopback it must be set explicitly. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
-    #[arg(
-        long,
-        env = "EXPERTISE_AUTH",
-        value_name = "header|jwt",
-        hide_possible_values = true
-    )]
+    #[arg(env)]
     auth: Option<AuthKind>,
     /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
-    #[arg(
-        long,
-        env = "EXPERTISE_JWT_SECRET",
-        value_name = "SECRET",
-        value_parser = value::signing_secret
-    )]
-    jwt_secret: Option<SigningSecret>,
+    #[arg(env, value_name = "SECRET", value_parser = value::signing_secret)]
+    jwt_secret: Option<Secret>,
     /// Tokens are signed with the secret in this file of mode 600, of 32 bytes at least (HS256); the end of its line does not count; a group may read a file of root, as systemd and Kubernetes give them to a service; read again every five seconds
-    #[arg(long, env = "EXPERTISE_JWT_SECRET_FILE", value_name = "PATH")]
+    #[arg(env)]
     jwt_secret_file: Option<PathBuf>,
     /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
-    #[arg(long, env = "EXPERTISE_JWT_PUBLIC_KEY_FILE", value_name = "PATH")]
+    #[arg(env)]
     jwt_public_key_file: Option<PathBuf>,
     /// Tokens are signed with a key of this JSON Web Key Set; read again every five seconds
-    #[arg(long, env = "EXPERTISE_JWT_JWKS_FILE", value_name = "PATH")]
+    #[arg(env)]
     jwt_jwks_file: Option<PathBuf>,
     /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, every ten minutes, and for a key id that is not known, but then at most every ten seconds
-    #[arg(
-        long,
-        env = "EXPERTISE_JWT_JWKS_URL",
-        value_name = "URL",
-        value_parser = value::http_url
-    )]
+    #[arg(env, value_parser = value::http_url)]
     jwt_jwks_url: Option<Uri>,
     /// What a token's iss must be; required with jwt
-    #[arg(
-        long,
-        env = "EXPERTISE_JWT_ISSUER",
-        value_name = "TEXT",
-        value_parser = NonEmptyStringValueParser::new()
-    )]
+    #[arg(env, value_name = "TEXT", value_parser = value::text)]
     jwt_issuer: Option<String>,
     /// What a token's aud must be or contain; required with jwt
-    #[arg(
-        long,
-        env = "EXPERTISE_JWT_AUDIENCE",
-        value_name = "TEXT",
-        value_parser = NonEmptyStringValueParser::new()
-    )]
+    #[arg(env, value_name = "TEXT", value_parser = value::text)]
     jwt_audience: Option<String>,
 }
 
@@ -147,101 +122,89 @@ impl AuthSettings {
     /// The mode of a server that listens on this address. Settings of tokens are refused in a
     /// mode without tokens: to ignore them would trust every caller, although tokens are meant.
     pub fn check(self, listen: SocketAddr) -> Result<AuthMode, Vec<String>> {
-        if self.auth == Some(AuthKind::Jwt) {
-            let mut faults = Vec::new();
-            let TokenSettings {
-                keys,
-                issuer,
-                audience,
-            } = self.token_settings(&mut faults);
-            if keys.is_none() {
-                let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
-                    EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
-                faults.push(unset("EXPERTISE_JWT_SECRET", expected));
-            }
-            return match (keys, issuer, audience) {
-                (Some(keys), Some(issuer), Some(audience)) if faults.is_empty() => {
-                    Ok(AuthMode::Jwt(TokenRules {
-                        keys,
-                        issuer,
-                        audience,
-                    }))
-                }
-                _ => Err(faults),
-            };
-        }
-        let is_explicit = self.auth.is_some();
-        let names = [
-            self.jwt_issuer.as_ref().map(|_| "EXPERTISE_JWT_ISSUER"),
-            self.jwt_audience.as_ref().map(|_| "EXPERTISE_JWT_AUDIENCE"),
-        ];
-        let sources = self.key_sources().into_iter().flatten();
-        let mut given = sources
-            .map(|keys| keys.setting())
-            .chain(names.into_iter().flatten());
-        if let Some(given) = given.next() {
-            let expected = format!("jwt, as {given} is set");
-            return Err(vec![match is_explicit {
-                true => wrong("EXPERTISE_AUTH", "header", expected),
-                false => unset("EXPERTISE_AUTH", expected),
-            }]);
-        }
-        if !is_explicit && !listen.ip().is_loopback() {
-            return Err(vec![wrong(
+        let (auth, tokens) = (self.auth, self.tokens());
+        let fault = match (auth, tokens.given) {
+            (Some(AuthKind::Jwt), _) => return tokens.rules().map(AuthMode::Jwt),
+            (Some(AuthKind::Header), Some(given)) => wrong(
+                "EXPERTISE_AUTH",
+                "header",
+                format!("jwt, as {given} is set"),
+            ),
+            (None, Some(given)) => unset("EXPERTISE_AUTH", format!("jwt, as {given} is set")),
+            (None, None) if !listen.ip().is_loopback() => wrong(
                 "EXPERTISE_LISTEN",
                 listen,
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
                  EXPERTISE_AUTH=header trusts the account that any caller names",
-            )]);
-        }
-        Ok(AuthMode::Header)
+            ),
+            (Some(AuthKind::Header) | None, None) => return Ok(AuthMode::Header),
+        };
+        Err(vec![fault])
     }
 
-    fn key_sources(self) -> [Option<KeySource>; 5] {
-        [
+    fn tokens(self) -> Tokens {
+        let sources = [
             self.jwt_secret.map(KeySource::Secret),
             self.jwt_secret_file.map(KeySource::SecretFile),
             self.jwt_public_key_file.map(KeySource::PublicKeyFile),
             self.jwt_jwks_file.map(KeySource::KeySetFile),
             self.jwt_jwks_url.map(KeySource::KeySetUrl),
-        ]
-    }
-
-    /// Adds a fault for each setting that is missing, and for a second source of keys.
-    fn token_settings(mut self, faults: &mut Vec<String>) -> TokenSettings {
-        let issuer = self.jwt_issuer.take();
-        let audience = self.jwt_audience.take();
-        for (setting, is_set) in [
-            ("EXPERTISE_JWT_ISSUER", issuer.is_some()),
-            ("EXPERTISE_JWT_AUDIENCE", audience.is_some()),
-        ] {
-            if !is_set {
-                faults.push(unset(setting, "set, as tokens are checked against it"));
-            }
-        }
-        let mut sources = self.key_sources().into_iter().flatten();
-        let keys = sources.next();
-        if let (Some(keys), Some(other)) = (&keys, sources.next()) {
-            let expected = format!(
-                "unset, as {} is set: keys come from one place",
-                keys.setting()
-            );
+        ];
+        let mut sources = sources.into_iter().flatten();
+        let (keys, other) = (sources.next(), sources.next());
+        let issuer = self.jwt_issuer.ok_or("EXPERTISE_JWT_ISSUER");
+        let audience = self.jwt_audience.ok_or("EXPERTISE_JWT_AUDIENCE");
+        let missing = [issuer.as_ref().err(), audience.as_ref().err()];
+        let missing = missing.into_iter().flatten();
+        let mut faults: Vec<String> = missing
+            .map(|setting| unset(setting, "set, as tokens are checked against it"))
+            .collect();
+        if let (Some(keys), Some(other)) = (&keys, other) {
+            let setting = keys.setting();
+            let expected = format!("unset, as {setting} is set: keys come from one place");
             faults.push(wrong(other.setting(), other.location(), expected));
         }
-        TokenSettings {
+        Tokens {
+            given: (keys.as_ref().map(KeySource::setting))
+                .or(issuer.as_ref().ok().map(|_| "EXPERTISE_JWT_ISSUER"))
+                .or(audience.as_ref().ok().map(|_| "EXPERTISE_JWT_AUDIENCE")),
             keys,
-            issuer,
-            audience,
+            issuer: issuer.unwrap_or_default(),
+            audience: audience.unwrap_or_default(),
+            faults,
         }
     }
 }
 
 /// The settings of tokens, whether they are checked or signed.
-struct TokenSettings {
+struct Tokens {
     keys: Option<KeySource>,
-    issuer: Option<String>,
-    audience: Option<String>,
+    issuer: String,
+    audience: String,
+    /// A setting of tokens that is given.
+    given: Option<&'static str>,
+    /// A line for each setting that is missing, and for a second source of keys.
+    faults: Vec<String>,
+}
+
+impl Tokens {
+    fn rules(mut self) -> Result<TokenRules, Vec<String>> {
+        match self.keys {
+            Some(keys) if self.faults.is_empty() => Ok(TokenRules {
+                keys,
+                issuer: self.issuer,
+                audience: self.audience,
+            }),
+            Some(_) => Err(self.faults),
+            None => {
+                let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
+                    EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
+                self.faults.push(unset("EXPERTISE_JWT_SECRET", expected));
+                Err(self.faults)
+            }
+        }
+    }
 }
 
 /// How tokens are signed.
@@ -258,7 +221,7 @@ pub struct TokenSigning {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SigningKey {
     /// A secret, for HS256.
-    Secret(SigningSecret),
+    Secret(Secret),
     /// A file with such a secret, which only its owner may access.
     SecretFile(PathBuf),
     /// A private key in PEM, for RS256, ES256 or EdDSA, depending on its type.
@@ -268,7 +231,7 @@ pub enum SigningKey {
 #[derive(Args)]
 pub struct SigningSettings {
     /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set of the server verifies
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE")]
     private_key_file: Option<PathBuf>,
     #[command(flatten)]
     auth: AuthSettings,
@@ -277,41 +240,43 @@ pub struct SigningSettings {
 impl Checked for TokenSigning {
     type Settings = SigningSettings;
 
-    fn check(settings: SigningSettings) -> Result<Self, Vec<String>> {
-        settings.check()
-    }
-}
-
-impl SigningSettings {
     /// How tokens are signed, even if the setting `auth` is not given: with the private key, or
     /// with the secret of the server.
-    fn check(self) -> Result<TokenSigning, Vec<String>> {
-        if self.auth.auth == Some(AuthKind::Header) {
+    fn check(settings: SigningSettings) -> Result<Self, Vec<String>> {
+        const PRIVATE_KEY_FILE: &str = "--private-key-file";
+        if settings.auth.auth == Some(AuthKind::Header) {
             let expected = "jwt, as there are no tokens with header";
             return Err(vec![wrong("EXPERTISE_AUTH", "header", expected)]);
         }
-        let mut faults = Vec::new();
-        let settings = self.auth.token_settings(&mut faults);
-        let key = match (self.private_key_file, settings.keys) {
-            (Some(path), _) => Some(SigningKey::PrivateKeyFile(path)),
-            (None, Some(KeySource::Secret(secret))) => Some(SigningKey::Secret(secret)),
-            (None, Some(KeySource::SecretFile(path))) => Some(SigningKey::SecretFile(path)),
-            (None, Some(_) | None) => None,
+        let mut tokens = settings.auth.tokens();
+        let secret = match tokens.keys {
+            Some(KeySource::Secret(secret)) => Some(SigningKey::Secret(secret)),
+            Some(KeySource::SecretFile(path)) => Some(SigningKey::SecretFile(path)),
+            Some(_) | None => None,
         };
-        if key.is_none() {
-            let expected = format!(
-                "a secret of at least {} bytes, or use --private-key-file FILE",
-                SigningSecret::MIN_BYTES
-            );
-            faults.push(unset("EXPERTISE_JWT_SECRET", expected));
-        }
-        match (key, settings.issuer, settings.audience) {
-            (Some(key), Some(issuer), Some(audience)) if faults.is_empty() => Ok(TokenSigning {
+        let key = match (settings.private_key_file, secret) {
+            (Some(path), None) => Ok(SigningKey::PrivateKeyFile(path)),
+            (None, Some(secret)) => Ok(secret),
+            (Some(path), Some(_)) => {
+                let setting = tokens.given.unwrap_or_default();
+                let expected = format!("left out, as {setting} is set: one key signs a token");
+                Err(wrong(PRIVATE_KEY_FILE, path.display(), expected))
+            }
+            (None, None) => Err(unset(
+                "EXPERTISE_JWT_SECRET",
+                format!("a secret of at least 32 bytes, or use {PRIVATE_KEY_FILE} FILE"),
+            )),
+        };
+        match key {
+            Ok(key) if tokens.faults.is_empty() => Ok(Self {
                 key,
-                issuer,
-                audience,
+                issuer: tokens.issuer,
+                audience: tokens.audience,
             }),
-            _ => Err(faults),
+            key => {
+                tokens.faults.extend(key.err());
+                Err(tokens.faults)
+            }
         }
     }
 }
@@ -331,15 +296,10 @@ pub struct TokenGrant {
         long,
         value_name = "DURATION",
         default_value = "1h",
-        value_parser = value::lifetime
+        value_parser = value::duration("1s", "366days")
     )]
     pub expires: Duration,
     /// Who calls, for the log
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "expertise-token",
-        value_parser = value::subject
-    )]
+    #[arg(long, value_name = "NAME", default_value = "expertise-token", value_parser = value::subject)]
     pub subject: Subject,
 }

@@ -5,10 +5,7 @@ mod history;
 
 use std::{fmt, path::PathBuf};
 
-use clap::{
-    ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint,
-    builder::NonEmptyStringValueParser,
-};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 
 pub(super) use self::history::guide_ref;
 pub use self::{
@@ -40,7 +37,6 @@ pub struct ClientCommandConfig {
     pub command: ClientCommand,
 }
 
-/// The form of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people
@@ -52,12 +48,7 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct OutputFormat {
     /// The form of the output: text is for people, json for scripts; documents are always JSON
-    #[arg(
-        long,
-        value_name = "text|json",
-        default_value = "text",
-        hide_possible_values = true
-    )]
+    #[arg(long, default_value = "text")]
     pub format: Format,
 }
 
@@ -109,7 +100,6 @@ impl FromArgMatches for ClientCommandConfig {
     }
 }
 
-/// A command on guides.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum ClientCommand {
     /// Import guides, each file a JSON document, into a running server
@@ -177,29 +167,23 @@ impl fmt::Display for TaskRef {
     }
 }
 
-/// What `import` imports, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ImportArgs {
     /// A document as `export` writes it or examples/guides holds it; - is standard input
-    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Create new tasks; ignore the documents' task.guid and task.externalId
     #[arg(long)]
     pub as_new: bool,
     /// What to do with stored steps that the document leaves out [default: refuse the document]
-    #[arg(
-        long,
-        value_name = "keep|delete",
-        hide_possible_values = true,
-        ignore_case = true
-    )]
+    #[arg(long, ignore_case = true)]
     pub absent_steps: Option<AbsentSteps>,
     /// Only if the guide has this etag, as `export --format json` prints it; for one file. A guide
     /// that is named by its external id alone is created if there is none
     #[arg(
         long,
         value_name = "GUIDE_ETAG",
-        value_parser = NonEmptyStringValueParser::new(),
+        value_parser = value::text,
         // Every 64th etag begins with a hyphen.
         allow_hyphen_values = true,
         conflicts_with = "as_new"
@@ -227,7 +211,6 @@ pub struct ImportArgs {
     pub quiet: bool,
 }
 
-/// What `export` exports, and where to.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ExportArgs {
     /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
@@ -242,14 +225,13 @@ pub struct ExportArgs {
     #[arg(long, requires = "out")]
     pub all: bool,
     /// The file to write, - is standard output; with --all the directory [default: standard output]
-    #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub out: Option<PathBuf>,
     /// Write what the system sets, too: etags, times, and the fields of the index
     #[arg(long)]
     pub full: bool,
 }
 
-/// The guide that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShowArgs {
     /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
@@ -273,14 +255,9 @@ pub struct ListFilters {
     #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
     pub published: Option<i32>,
     /// Only tasks that this access level may see
-    #[arg(long, value_name = "LEVEL", ignore_case = true)]
+    #[arg(long, ignore_case = true)]
     pub role: Option<AccessLevel>,
     /// Only tasks of this type
-    #[arg(
-        long = "type",
-        value_name = "standard|linked",
-        hide_possible_values = true,
-        ignore_case = true
-    )]
+    #[arg(long = "type", ignore_case = true)]
     pub task_type: Option<TaskType>,
 }

@@ -1,9 +1,13 @@
 //! The command line: its subcommands and their arguments.
 
-use std::path::PathBuf;
+use std::{any::TypeId, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{
+    Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum, builder::PossibleValue, value_parser,
+};
 use clap_complete::Shell;
+use http::Uri;
+use tracing_subscriber::filter::Targets;
 
 use super::{
     ClientCommandConfig, Config, DatabaseCommandConfig, DatabaseUrl, Format, HealthConfig,
@@ -48,7 +52,7 @@ pub enum Command {
     /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
     Accounts {
         /// Delete the account with this ID and all that it has, after a question
-        #[arg(value_name = "delete", requires = "id", hide_possible_values = true)]
+        #[arg(requires = "id")]
         action: Option<AccountsAction>,
         /// The account
         #[arg(value_name = "ID", value_parser = value::account)]
@@ -93,13 +97,7 @@ pub enum Command {
         #[arg(long)]
         list: bool,
         /// The form of the list: text is for people, json for scripts
-        #[arg(
-            long,
-            value_name = "text|json",
-            default_value = "text",
-            hide_possible_values = true,
-            requires = "list"
-        )]
+        #[arg(long, default_value = "text", requires = "list")]
         format: Format,
         #[command(flatten)]
         config: Valid<TranslateConfig>,
@@ -128,38 +126,79 @@ pub enum Command {
     },
 }
 
-/// The guide that `new` writes.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct NewArgs {
     /// The product that the guide is about
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        default_value = "1",
-        value_parser = value::number(1..=i64::MAX)
-    )]
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = value::number(1..=i64::MAX))]
     pub product_id: i64,
     /// The file to write, which must not exist; - is standard output [default: standard output]
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-/// What `accounts` does with an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AccountsAction {
     Delete,
 }
 
+/// What the variable of every setting begins with.
+pub(super) const PREFIX: &str = "EXPERTISE_";
+
 /// The command line of this program; `--version` prints the version.
 pub fn command_line(version: String) -> clap::Command {
-    let hide_values = |command: clap::Command| command.mut_args(|it| it.hide_env_values(true));
     let program = CommandLine::command().version(version).arg(settings_file());
-    hide_values(with_examples(program)).mut_subcommands(|command| {
-        hide_values(match FILE_COMMANDS.contains(&command.get_name()) {
-            true => command.arg(settings_file()),
-            false => command,
+    with_examples(program)
+        .mut_args(uniform)
+        .mut_subcommands(|command| {
+            let reads_file = FILE_COMMANDS.contains(&command.get_name());
+            let command = command.mut_args(uniform);
+            match reads_file {
+                true => command.arg(settings_file()),
+                false => command,
+            }
         })
-    })
+}
+
+/// Gives an argument what all of its kind have. A setting, which is marked by `env`, has one name:
+/// the key `max_message_bytes` of a settings file is the flag `--max-message-bytes` and the
+/// variable `EXPERTISE_MAX_MESSAGE_BYTES`. A choice shows its values in place of a unit.
+fn uniform(mut argument: Arg) -> Arg {
+    if argument.get_env().is_some() {
+        let key = argument.get_id().to_string();
+        argument = argument
+            .long(key.replace('_', "-"))
+            .env(format!("{PREFIX}{}", key.to_uppercase()))
+            .hide_env_values(true);
+        if let Some(unit) = unit(&argument) {
+            argument = argument.value_name(unit);
+        }
+    }
+    let choices = argument.get_possible_values();
+    let names: Vec<&str> = choices.iter().map(PossibleValue::get_name).collect();
+    match argument.get_action().takes_values() && !names.is_empty() {
+        true => argument
+            .value_name(names.join("|"))
+            .hide_possible_values(true),
+        false => argument,
+    }
+}
+
+/// The unit of a setting, if it follows from the type of its value.
+fn unit(setting: &Arg) -> Option<&'static str> {
+    let is_size = setting.get_id().as_str().ends_with("_bytes");
+    let number = if is_size { "BYTES" } else { "COUNT" };
+    let units = [
+        (TypeId::of::<Duration>(), "DURATION"),
+        (TypeId::of::<PathBuf>(), "PATH"),
+        (TypeId::of::<SocketAddr>(), "ADDRESS:PORT"),
+        (TypeId::of::<Targets>(), "FILTER"),
+        (TypeId::of::<Uri>(), "URL"),
+        (TypeId::of::<u32>(), number),
+        (TypeId::of::<usize>(), number),
+    ];
+    let value_type = setting.get_value_parser().type_id();
+    let mut fitting = units.iter().filter(|(id, _)| value_type == *id);
+    fitting.next().map(|(_, unit)| *unit)
 }
 
 /// The commands that read the settings file of a server.
@@ -171,7 +210,7 @@ fn settings_file() -> Arg {
     Arg::new("config")
         .long("config")
         .value_name("FILE")
-        .value_hint(ValueHint::FilePath)
+        .value_parser(value_parser!(PathBuf))
         .help("A TOML file of settings; its keys are the flags with _ for -")
         .help_heading(None::<&str>)
 }

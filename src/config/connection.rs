@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, builder::NonEmptyStringValueParser};
+use clap::Args;
 
 use super::{
-    read::{Checked, unset, wrong},
-    secret::Secret,
+    Secret,
+    read::{Checked, unset, unset_beside, wrong},
     server::DEFAULT_LISTEN,
     value,
 };
@@ -57,29 +57,17 @@ pub struct ConnectionSettings {
     /// The URL of the service, with https:// if it uses TLS
     #[arg(
         short,
-        long,
-        env = "EXPERTISE_SERVER",
+        env,
         value_name = "URL",
         default_value = DEFAULT_SERVER,
         value_parser = value::web_address
     )]
     server: String,
     /// The account, sent as x-account-id to a server with header authentication [default: none, this or a token must be set]
-    #[arg(
-        short,
-        long,
-        env = "EXPERTISE_ACCOUNT",
-        value_name = "ID",
-        value_parser = value::account
-    )]
+    #[arg(short, env, value_name = "ID", value_parser = value::account)]
     account: Option<AccountId>,
     /// A bearer token that allows what the command does; set it in the environment, as other users of the machine see flags [default: none, this or an account must be set]
-    #[arg(
-        long,
-        env = "EXPERTISE_TOKEN",
-        value_name = "TOKEN",
-        value_parser = value::secret
-    )]
+    #[arg(env, value_name = "TOKEN", value_parser = value::secret)]
     token: Option<Secret>,
     #[command(flatten)]
     trust: TrustSettings,
@@ -91,21 +79,16 @@ pub struct ConnectionSettings {
 #[command(next_help_heading = "Connection")]
 struct TrustSettings {
     /// Trust a server whose certificate is from these CAs, in PEM [default: the system's certificate store]
-    #[arg(long, env = "EXPERTISE_CA_FILE", value_name = "PATH", value_parser = value::existing_file)]
+    #[arg(env, value_parser = value::existing_file)]
     ca_file: Option<PathBuf>,
     /// The certificate to show to a server that requires one, in PEM
-    #[arg(long, env = "EXPERTISE_CLIENT_CERT_FILE", value_name = "PATH", value_parser = value::existing_file)]
+    #[arg(env, value_parser = value::existing_file)]
     client_cert_file: Option<PathBuf>,
     /// The private key of that certificate, in PEM
-    #[arg(long, env = "EXPERTISE_CLIENT_KEY_FILE", value_name = "PATH", value_parser = value::existing_file)]
+    #[arg(env, value_parser = value::existing_file)]
     client_key_file: Option<PathBuf>,
     /// The name that the server's certificate is for [default: that of the URL]
-    #[arg(
-        long,
-        env = "EXPERTISE_SERVER_NAME",
-        value_name = "NAME",
-        value_parser = NonEmptyStringValueParser::new()
-    )]
+    #[arg(env, value_name = "NAME", value_parser = value::text)]
     server_name: Option<String>,
 }
 
@@ -113,22 +96,14 @@ struct TrustSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct RetrySettings {
     /// How often a failed request is repeated, 0 to 100
-    #[arg(
-        long,
-        env = "EXPERTISE_RETRIES",
-        value_name = "COUNT",
-        default_value = "5",
-        value_parser = value::number::<u32>(0..=100)
-    )]
+    #[arg(env, default_value = "5", value_parser = value::number::<u32>(0..=100))]
     pub retries: u32,
     /// The pause before the first repetition; it doubles each time, up to 30s
     #[arg(
         id = "backoff",
-        long,
-        env = "EXPERTISE_BACKOFF",
-        value_name = "DURATION",
+        env,
         default_value = "500ms",
-        value_parser = value::duration(Duration::ZERO)
+        value_parser = value::duration("0s", "1day")
     )]
     pub first_pause: Duration,
 }
@@ -138,14 +113,8 @@ impl Checked for ConnectionConfig {
 
     fn check(settings: ConnectionSettings) -> Result<Self, Vec<String>> {
         const ACCOUNT: &str = "EXPERTISE_ACCOUNT";
-        let ConnectionSettings {
-            server,
-            account,
-            token,
-            trust,
-            retry,
-        } = settings;
-        let credentials = match (account, token) {
+        let ConnectionSettings { server, retry, .. } = settings;
+        let credentials = match (settings.account, settings.token) {
             (Some(account), None) => Ok(Credentials::Account(account)),
             (None, Some(token)) => Ok(Credentials::Token(token)),
             (None, None) => {
@@ -157,17 +126,17 @@ impl Checked for ConnectionConfig {
                 Err(wrong(ACCOUNT, account, expected))
             }
         };
-        match (credentials, trust.check(&server)) {
+        match (credentials, settings.trust.check(&server)) {
             (Ok(credentials), Ok(trust)) => Ok(Self {
                 server,
                 trust,
                 credentials,
                 retry,
             }),
-            (credentials, trust) => Err([credentials.err(), trust.err()]
-                .into_iter()
-                .flatten()
-                .collect()),
+            (credentials, trust) => {
+                let faults = trust.err().into_iter().flatten();
+                Err(credentials.err().into_iter().chain(faults).collect())
+            }
         }
     }
 }
@@ -176,66 +145,67 @@ impl ConnectionConfig {
     /// The flags of the server and the account, each after a space, for commands that are printed.
     /// What the environment says, too, is left out.
     pub fn flags(&self) -> String {
-        let account = match &self.credentials {
-            Credentials::Account(account) => account.as_str(),
-            Credentials::Token(_) => "",
+        let flag = |flag: &str, variable, value: &str, default| match env::var(variable)
+            .as_deref()
+            .unwrap_or(default)
+            == value
+        {
+            true => String::new(),
+            false => format!(" --{flag} {value}"),
         };
-        let given = [
-            (
-                "server",
-                "EXPERTISE_SERVER",
-                self.server.as_str(),
-                DEFAULT_SERVER,
-            ),
-            ("account", "EXPERTISE_ACCOUNT", account, ""),
-        ];
-        let needed = given.into_iter().filter(|(_, variable, value, default)| {
-            env::var(variable).as_deref().unwrap_or(default) != *value
-        });
-        needed
-            .map(|(flag, _, value, _)| format!(" --{flag} {value}"))
-            .collect()
+        let account = match &self.credentials {
+            Credentials::Account(account) => {
+                flag("account", "EXPERTISE_ACCOUNT", account.as_str(), "")
+            }
+            Credentials::Token(_) => String::new(),
+        };
+        flag("server", "EXPERTISE_SERVER", &self.server, DEFAULT_SERVER) + &account
     }
 }
 
 impl TrustSettings {
     /// Refuses settings of TLS for a server without TLS, so that no token is sent
     /// unencrypted by mistake.
-    fn check(self, server: &str) -> Result<Trust, String> {
+    fn check(self, server: &str) -> Result<Trust, Vec<String>> {
         const CERT_FILE: &str = "EXPERTISE_CLIENT_CERT_FILE";
         const KEY_FILE: &str = "EXPERTISE_CLIENT_KEY_FILE";
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let path = |path: &Option<PathBuf>| Some(path.as_ref()?.display().to_string());
         let given = [
             ("EXPERTISE_CA_FILE", path(&self.ca_file)),
             (CERT_FILE, path(&self.client_cert_file)),
             (KEY_FILE, path(&self.client_key_file)),
             ("EXPERTISE_SERVER_NAME", self.server_name.clone()),
         ];
-        let mut given = given
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
-        if let Some((name, value)) = given.next().filter(|_| !server.starts_with("https:")) {
-            let expected = format!(
-                "left out, as {server} has no TLS: set EXPERTISE_SERVER to a URL that begins with \
-                 https://"
-            );
-            return Err(wrong(name, value, expected));
-        }
+        let given = given.into_iter().filter(|_| !server.starts_with("https:"));
+        let mut faults: Vec<String> = given
+            .filter_map(|(name, value)| {
+                let expected = format!(
+                    "left out, as {server} has no TLS: set EXPERTISE_SERVER to a URL that begins \
+                     with https://"
+                );
+                Some(wrong(name, value?, expected))
+            })
+            .collect();
         let identity = match (self.client_cert_file, self.client_key_file) {
             (Some(cert_file), Some(key_file)) => Some((cert_file, key_file)),
-            (None, None) => None,
             (Some(_), None) => {
-                return Err(unset(KEY_FILE, format!("set too, as {CERT_FILE} is set")));
+                faults.push(unset_beside(KEY_FILE, CERT_FILE));
+                None
             }
             (None, Some(_)) => {
-                return Err(unset(CERT_FILE, format!("set too, as {KEY_FILE} is set")));
+                faults.push(unset_beside(CERT_FILE, KEY_FILE));
+                None
             }
+            (None, None) => None,
         };
-        Ok(Trust {
-            ca_file: self.ca_file,
-            identity,
-            server_name: self.server_name,
-        })
+        match faults.is_empty() {
+            true => Ok(Trust {
+                ca_file: self.ca_file,
+                identity,
+                server_name: self.server_name,
+            }),
+            false => Err(faults),
+        }
     }
 }
 
@@ -250,28 +220,15 @@ pub struct HealthConfig {
 #[derive(Args)]
 pub struct HealthSettings {
     /// The URL of the service, with https:// if it uses TLS; wins over --listen [default: this machine, as the settings of the server say]
-    #[arg(
-        short,
-        long,
-        env = "EXPERTISE_SERVER",
-        value_name = "URL",
-        value_parser = value::web_address,
-        help_heading = "Connection"
-    )]
+    #[arg(short, env, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
     server: Option<String>,
     #[command(flatten)]
     trust: TrustSettings,
     /// Where the server on this machine listens
-    #[arg(
-        long,
-        env = "EXPERTISE_LISTEN",
-        value_name = "ADDRESS:PORT",
-        default_value = DEFAULT_LISTEN,
-        value_parser = value::address(50051)
-    )]
+    #[arg(env, default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     listen: SocketAddr,
     /// The certificate of the server on this machine, which serves TLS if this is set
-    #[arg(long, env = "EXPERTISE_TLS_CERT_FILE", value_name = "PATH")]
+    #[arg(env)]
     tls_cert_file: Option<PathBuf>,
 }
 
@@ -279,17 +236,11 @@ impl Checked for HealthConfig {
     type Settings = HealthSettings;
 
     fn check(settings: HealthSettings) -> Result<Self, Vec<String>> {
-        let HealthSettings {
-            server,
-            trust,
-            listen,
-            tls_cert_file,
-        } = settings;
-        let server = server.unwrap_or_else(|| local_url(listen, tls_cert_file.is_some()));
-        match trust.check(&server) {
-            Ok(trust) => Ok(Self { server, trust }),
-            Err(fault) => Err(vec![fault]),
-        }
+        let server = settings
+            .server
+            .unwrap_or_else(|| local_url(settings.listen, settings.tls_cert_file.is_some()));
+        let trust = settings.trust.check(&server)?;
+        Ok(Self { server, trust })
     }
 }
 

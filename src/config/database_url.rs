@@ -1,14 +1,18 @@
 //! URLs of databases, and how they are shown without passwords.
 
-use std::{env, fmt, fs, os::unix::fs::PermissionsExt, path::PathBuf, str::FromStr};
+use std::{
+    env, fmt, fs, num::NonZeroU16, os::unix::fs::PermissionsExt, path::Path, path::PathBuf,
+    str::FromStr,
+};
 
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
-use super::postgres_parameters::SSL_MODES;
-
-/// Replaces a secret wherever settings are shown.
-pub const MASK: &str = "****";
+use super::{
+    MASK,
+    read::{unset, wrong},
+};
+use crate::pem::{self, PemError};
 
 /// Which database to use.
 ///
@@ -24,202 +28,25 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-/// Parameters of a PostgreSQL URL that may be shown.
-const PUBLIC_PARAMETERS: [&str; 16] = [
-    "application_name",
-    "dbname",
-    "host",
-    "hostaddr",
-    "port",
-    "sslcert",
-    "sslkey",
-    "sslmode",
-    "ssl-mode",
-    "sslrootcert",
-    "ssl-ca",
-    "ssl-cert",
-    "ssl-key",
-    "ssl-root-cert",
-    "statement-cache-capacity",
-    "user",
-];
-/// Parameters of the driver that may hold a secret.
-const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
-
-/// What a PostgreSQL URL must be, for errors.
-const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, and \
-                    the characters @ / ? # % of a password percent-encoded";
-/// What the URL must be where its password may be the cause.
-const ENCODED: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with user and password \
-                       percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
-const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
-                        proxy that leads to the current primary";
-
-/// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PostgresUrl {
-    /// As it was given.
-    text: String,
-    url: Url,
-}
-
-impl PostgresUrl {
-    /// The URL for the driver. It holds the password.
-    pub fn for_the_driver(&self) -> &str {
-        self.url.as_str()
-    }
-
-    /// The host or the directory of a socket, the port and the database that the driver uses,
-    /// whether the URL or the environment has them; without user and password.
-    pub fn address(&self) -> String {
-        let Ok(options) = PgConnectOptions::from_str(self.for_the_driver()) else {
-            return "postgres://".to_owned();
-        };
-        let (host, port) = (options.get_host(), options.get_port());
-        let database = options.get_database().unwrap_or_default();
-        let socket = options.get_socket().map(|path| path.to_string_lossy());
-        let socket = socket.or_else(|| host.starts_with('/').then(|| host.into()));
-        match socket {
-            Some(socket) => format!("postgres:///{database}?host={socket}&port={port}"),
-            None if host.contains(':') && !host.starts_with('[') => {
-                format!("postgres://[{host}]:{port}/{database}")
-            }
-            None => format!("postgres://{host}:{port}/{database}"),
-        }
-    }
-
-    /// A parameter by any of these names, with the name that it has; the last one counts.
-    pub(super) fn parameter(&self, names: &[&str]) -> Option<(String, String)> {
-        let pairs = self.url.query_pairs();
-        let (name, value) = pairs.filter(|(name, _)| names.contains(&&**name)).last()?;
-        Some((name.into_owned(), value.into_owned()))
-    }
-
-    /// A password file that the driver ignores, as users other than its owner have
-    /// permissions on it. `None` where the URL or `PGPASSWORD` has the password.
-    pub fn ignored_password_file(&self) -> Option<PathBuf> {
-        let has_password = self.url.password().is_some() || self.parameter(&["password"]).is_some();
-        if has_password || env::var_os("PGPASSWORD").is_some() {
-            return None;
-        }
-        let named = env::var_os("PGPASSFILE").map(PathBuf::from);
-        let of_home = env::home_dir().map(|home| home.join(".pgpass"));
-        let mut files = named.into_iter().chain(of_home);
-        files.find(|file| {
-            let metadata = fs::metadata(file);
-            metadata.is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
-        })
-    }
-
-    /// Whether the URL has a password with a `%`.
-    pub fn has_encoded_password(&self) -> bool {
-        self.url.password().is_some_and(|it| it.contains('%'))
-    }
-
-    /// Whether the URL has no port behind the host. It may have one as a parameter.
-    pub(super) fn has_no_port(&self) -> bool {
-        self.url.port().is_none()
-    }
-
-    /// Reads `postgres://…` or `postgresql://…`. The error says what a URL must be;
-    /// it never repeats the text.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        if !is_postgres(text) {
-            return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
-        }
-        let url = Url::parse(text).map_err(|_| match is_cut_in_password(text) {
-            true => ENCODED,
-            false => FORM,
-        })?;
-        if has_stray_password(&url) {
-            return Err(ENCODED.to_owned());
-        }
-        check_parameters(&url)?;
-        Ok(Self {
-            text: text.to_owned(),
-            url,
-        })
-    }
-}
-
-/// Refuses parameters that the driver would ignore, and values that it would refuse. A
-/// misspelt `sslmode` would connect without TLS.
-fn check_parameters(url: &Url) -> Result<(), String> {
-    let is_list = |hosts: &str| hosts.contains(',');
-    let mut pairs = url.query_pairs();
-    if url.host_str().is_some_and(is_list)
-        || pairs.any(|(name, value)| name == "host" && is_list(&value))
-    {
-        return Err(ONE_HOST.to_owned());
-    }
-    if !url.query_pairs().all(|(name, _)| is_known(&name)) {
-        let mut known = [&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat();
-        known.sort_unstable();
-        let known = known.join(", ");
-        return Err(format!("a URL with known parameters only: {known}"));
-    }
-    match PgConnectOptions::from_str(url.as_str()) {
-        Ok(_) => Ok(()),
-        Err(_) if is_wrong_in_credentials(url) => Err(ENCODED.to_owned()),
-        Err(_) => Err(format!(
-            "a URL with valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr an IP \
-             address, and statement-cache-capacity a number"
-        )),
-    }
-}
-
-/// Whether the driver would take the URL without its user and password.
-fn is_wrong_in_credentials(url: &Url) -> bool {
-    let mut url = url.clone();
-    let removed = url.set_password(None).and_then(|()| url.set_username(""));
-    removed.is_ok() && PgConnectOptions::from_str(url.as_str()).is_ok()
-}
-
-/// Whether the part of a URL that has user, password and host ends before an `@`, as it does at a
-/// `/`, `?` or `#` of a password.
-fn is_cut_in_password(text: &str) -> bool {
-    let behind_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let rest = behind_scheme.split_once(['/', '?', '#']);
-    rest.is_some_and(|(_, rest)| rest.contains('@'))
-}
-
-fn is_known(name: &str) -> bool {
-    PUBLIC_PARAMETERS.contains(&name)
-        || SECRET_PARAMETERS.contains(&name)
-        || is_options(name)
-        || name.is_empty()
-}
-
-/// Whether a parameter sets settings of the session: `options` several, `options[NAME]` one.
-fn is_options(name: &str) -> bool {
-    name == "options" || name.starts_with("options[")
-}
-
-fn is_postgres(text: &str) -> bool {
-    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
-    matches!(scheme, Some("postgres" | "postgresql"))
-}
-
-/// Whether a part behind the host may be the end of a password that is not percent-encoded.
-fn has_stray_password(url: &Url) -> bool {
-    url.fragment().is_some()
-        || url.path().contains('@')
-        || url.query().is_some_and(|query| query.contains('@'))
-}
-
 impl DatabaseUrl {
     /// Reads `sqlite:PATH`, `sqlite://PATH`, `sqlite::memory:`, `postgres://…`
     /// or `postgresql://…`. The error says what a URL must be; it never repeats
     /// the text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        if let Some(rest) = text.strip_prefix("sqlite:") {
-            return Ok(parse_sqlite(rest.strip_prefix("//").unwrap_or(rest))?);
-        }
-        match is_postgres(text) {
-            true => PostgresUrl::parse(text).map(Self::Postgres),
-            false => Err(
+        match text.split_once(':') {
+            Some(("sqlite", rest)) => match rest.strip_prefix("//").unwrap_or(rest) {
+                ":memory:" => Ok(Self::SqliteMemory),
+                path if path.is_empty() || path.contains('?') => Err(
+                    "sqlite:PATH with a file's path and no parameters, or sqlite::memory:".into(),
+                ),
+                path => Ok(Self::SqliteFile(path.into())),
+            },
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                PostgresUrl::parse(text).map(Self::Postgres)
+            }
+            _ => Err(
                 "sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE"
-                    .to_owned(),
+                    .into(),
             ),
         }
     }
@@ -232,17 +59,13 @@ impl DatabaseUrl {
             Self::Postgres(url) => url.address(),
         }
     }
-}
 
-impl fmt::Display for PostgresUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&mask(&self.text))
-    }
-}
-
-impl fmt::Debug for PostgresUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+    /// What is wrong with the parameters of the connection, a line each.
+    pub(super) fn faults(&self) -> Vec<String> {
+        match self {
+            Self::SqliteFile(_) | Self::SqliteMemory => Vec::new(),
+            Self::Postgres(url) => url.faults(),
+        }
     }
 }
 
@@ -251,7 +74,7 @@ impl fmt::Display for DatabaseUrl {
         match self {
             Self::SqliteFile(path) => write!(f, "sqlite:{}", path.display()),
             Self::SqliteMemory => f.write_str("sqlite::memory:"),
-            Self::Postgres(url) => url.fmt(f),
+            Self::Postgres(PostgresUrl(url)) => f.write_str(&mask(url.as_str())),
         }
     }
 }
@@ -262,47 +85,322 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
+/// Parameters of a PostgreSQL URL that may be shown.
+const PUBLIC_PARAMETERS: &str = "application_name, dbname, host, hostaddr, port, ssl-ca, ssl-cert, \
+    ssl-key, ssl-mode, ssl-root-cert, sslcert, sslkey, sslmode, sslrootcert, \
+    statement-cache-capacity, user";
+/// What a PostgreSQL URL must be.
+const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host, a port from 1 to \
+    65535, and user and password percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
+const SSL_MODES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
+/// How a PEM given in place of a path begins.
+const INLINE_PEM: &str = "-----BEGIN ";
+
+/// A PostgreSQL URL, password included, which `Debug` never shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(Url);
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&mask(self.0.as_str()))
+    }
+}
+
+impl PostgresUrl {
+    /// Refuses also what the driver would ignore: a misspelt `sslmode` would connect without TLS.
+    fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|_| FORM)?;
+        let is_list = |hosts: &str| hosts.contains(',');
+        let mut parameters = url.query_pairs();
+        if has_stray_password(&url)
+            || url.host_str().is_some_and(is_list)
+            || parameters.any(|(name, value)| name == "host" && is_list(&value))
+        {
+            return Err(FORM.to_owned());
+        }
+        if !url.query_pairs().all(|(name, _)| is_known(&name)) {
+            return Err(format!(
+                "a URL with known parameters only: options, password, {PUBLIC_PARAMETERS}"
+            ));
+        }
+        match PgConnectOptions::from_str(url.as_str()) {
+            Ok(_) => Ok(Self(url)),
+            Err(_) => Err(format!(
+                "{FORM}; and valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr \
+                 an IP address, and statement-cache-capacity a number"
+            )),
+        }
+    }
+
+    /// The URL for the driver. It holds the password.
+    pub fn for_the_driver(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The host or the directory of a socket, the port and the database that the driver uses,
+    /// whether the URL or the environment has them; without user and password.
+    pub fn address(&self) -> String {
+        let Ok(options) = PgConnectOptions::from_str(self.for_the_driver()) else {
+            return "postgres://".to_owned();
+        };
+        let (host, port) = (options.get_host(), options.get_port());
+        let database = options.get_database().unwrap_or_default();
+        let socket = options.get_socket().map(|path| path.to_string_lossy());
+        match socket.or_else(|| host.starts_with('/').then(|| host.into())) {
+            Some(socket) => format!("postgres:///{database}?host={socket}&port={port}"),
+            None if host.contains(':') && !host.starts_with('[') => {
+                format!("postgres://[{host}]:{port}/{database}")
+            }
+            None => format!("postgres://{host}:{port}/{database}"),
+        }
+    }
+
+    /// A password file that the driver ignores, as users other than its owner have
+    /// permissions on it. `None` where the URL or `PGPASSWORD` has the password.
+    pub fn ignored_password_file(&self) -> Option<PathBuf> {
+        let has_password = self.0.password().is_some() || self.parameter(&["password"]).is_some();
+        if has_password || env::var_os("PGPASSWORD").is_some() {
+            return None;
+        }
+        let named = env::var_os("PGPASSFILE").map(PathBuf::from);
+        let of_home = env::home_dir().map(|home| home.join(".pgpass"));
+        named.into_iter().chain(of_home).find(|file| {
+            let metadata = fs::metadata(file);
+            metadata.is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+        })
+    }
+
+    /// Whether the URL has a password with a `%`.
+    pub fn has_encoded_password(&self) -> bool {
+        self.0.password().is_some_and(|it| it.contains('%'))
+    }
+
+    /// A parameter by any of these names, with the name that it has; the last one counts.
+    fn parameter(&self, names: &[&str]) -> Option<(String, String)> {
+        let pairs = self.0.query_pairs();
+        let (name, value) = pairs.filter(|(name, _)| names.contains(&&**name)).last()?;
+        Some((format!("{name} in EXPERTISE_DATABASE_URL"), value.into()))
+    }
+
+    /// The value that the driver uses, of a parameter or else a variable, with the name of either.
+    /// An empty variable counts as unset.
+    fn find(&self, names: &[&str], variable: &str) -> Option<(String, String)> {
+        let value = || env::var(variable).ok().filter(|value| !value.is_empty());
+        self.parameter(names)
+            .or_else(|| Some((variable.to_owned(), value()?)))
+    }
+
+    /// Values that the driver would ignore and, where TLS is used, files that it could not use.
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut mode = PgSslMode::default();
+        if let Some((name, value)) = self.find(&["sslmode", "ssl-mode"], "PGSSLMODE") {
+            match value.parse() {
+                Ok(given) => mode = given,
+                Err(_) => faults.push(wrong(name, value, SSL_MODES)),
+            }
+        }
+        if let Some((name, value)) = self.find(&["port"], "PGPORT")
+            && self.0.port().is_none()
+            && value.parse::<NonZeroU16>().is_err()
+        {
+            faults.push(wrong(name, value, "a port from 1 to 65535"));
+        }
+        if matches!(mode, PgSslMode::Disable | PgSslMode::Allow) {
+            return faults;
+        }
+        let certificate = self.find(&["sslcert", "ssl-cert"], "PGSSLCERT");
+        let key = self.find(&["sslkey", "ssl-key"], "PGSSLKEY");
+        let missing = match (&certificate, &key) {
+            (Some((given, _)), None) => Some(("PGSSLKEY", "sslkey", given)),
+            (None, Some((given, _))) => Some(("PGSSLCERT", "sslcert", given)),
+            (Some(_), Some(_)) | (None, None) => None,
+        };
+        if let Some((variable, parameter, given)) = missing {
+            let expected = format!("set too, or {parameter} in the URL, as {given} is set");
+            faults.push(unset(variable, expected));
+            return faults;
+        }
+        // The driver reads the root certificates only to check the server's certificate.
+        let verifies = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
+        let roots = self.find(&["sslrootcert", "ssl-root-cert", "ssl-ca"], "PGSSLROOTCERT");
+        type Read = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
+        let files: [(_, Read); 3] = [
+            (roots.filter(|_| verifies), pem::authorities),
+            (certificate, pem::chain),
+            (key, pem::key),
+        ];
+        faults.extend(files.into_iter().filter_map(|(file, read)| {
+            let (name, path) = file.filter(|(_, path)| !path.starts_with(INLINE_PEM))?;
+            Some(read(Path::new(&path), &name).err()?.to_string())
+        }));
+        faults
+    }
+}
+
+fn is_public(parameter: &str) -> bool {
+    PUBLIC_PARAMETERS.split(", ").any(|it| it == parameter)
+}
+
+/// Whether the driver knows a parameter. Those that are not public may hold a secret: `options`
+/// sets several settings of the session, `options[NAME]` one.
+fn is_known(parameter: &str) -> bool {
+    is_public(parameter)
+        || ["", "options", "password"].contains(&parameter)
+        || parameter.starts_with("options[")
+}
+
+/// Whether a part behind the host may be the end of a password that is not percent-encoded.
+fn has_stray_password(url: &Url) -> bool {
+    url.fragment().is_some()
+        || url.path().contains('@')
+        || url.query().is_some_and(|query| query.contains('@'))
+}
+
 /// Masks a text that may be a URL: its password, and every parameter but those that are known to
 /// hold no secret. One that cannot be parsed is not shown at all.
 pub(super) fn mask(text: &str) -> String {
     if !text.contains(['@', '?', '#']) {
         return text.to_owned();
     }
-    let url = Url::parse(text).ok();
-    let Some(mut url) = url.filter(|url| !has_stray_password(url)) else {
-        return MASK.to_owned();
+    let masked = || {
+        let mut url = Url::parse(text).ok().filter(|it| !has_stray_password(it))?;
+        if url.password().is_some() {
+            url.set_password(Some(MASK)).ok()?;
+        }
+        let parameters = url
+            .query()
+            .map(|query| query.split('&').map(mask_parameter));
+        let parameters = parameters.map(|pairs| pairs.collect::<Vec<_>>().join("&"));
+        url.set_query(parameters.as_deref());
+        Some(url.into())
     };
-    if url.password().is_some() && url.set_password(Some(MASK)).is_err() {
-        return MASK.to_owned();
-    }
-    if let Some(query) = url.query().map(mask_parameters) {
-        url.set_query(Some(&query));
-    }
-    url.into()
+    masked().unwrap_or_else(|| MASK.to_owned())
 }
 
-fn mask_parameters(parameters: &str) -> String {
-    let masked = parameters
-        .split('&')
-        .map(|pair| match pair.split_once('=') {
-            Some((name, _)) if PUBLIC_PARAMETERS.contains(&name) => pair.to_owned(),
-            Some((name, _)) if is_known(name) => format!("{name}={MASK}"),
-            // It may be a part of a password that contains a `&`.
-            Some(_) | None => MASK.to_owned(),
-        });
-    masked.collect::<Vec<_>>().join("&")
-}
-
-fn parse_sqlite(path: &str) -> Result<DatabaseUrl, &'static str> {
-    if path == ":memory:" {
-        Ok(DatabaseUrl::SqliteMemory)
-    } else if path.is_empty() || path.contains('?') {
-        Err("sqlite:PATH with a file's path and no parameters, or sqlite::memory:")
-    } else {
-        Ok(DatabaseUrl::SqliteFile(PathBuf::from(path)))
+fn mask_parameter(pair: &str) -> String {
+    match pair.split_once('=') {
+        Some((name, _)) if is_public(name) => pair.to_owned(),
+        Some((name, _)) if is_known(name) => format!("{name}={MASK}"),
+        // It may be a part of a password that contains a `&`.
+        Some(_) | None => MASK.to_owned(),
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::expect_used)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_read_and_shown_without_its_password() {
+        for (text, shown, address) in [
+            ("sqlite:e.db", "sqlite:e.db", "sqlite:e.db"),
+            ("sqlite://e.db", "sqlite:e.db", "sqlite:e.db"),
+            ("sqlite:///v/e.db", "sqlite:/v/e.db", "sqlite:/v/e.db"),
+            ("sqlite::memory:", "sqlite::memory:", "sqlite::memory:"),
+            ("sqlite://:memory:", "sqlite::memory:", "sqlite::memory:"),
+            (
+                "postgres://ann:secret@db:5432/e?sslmode=require",
+                "postgres://ann:****@db:5432/e?sslmode=require",
+                "postgres://db:5432/e",
+            ),
+            (
+                "postgresql://db/e?user=ann&password=secret",
+                "postgresql://db/e?user=ann&password=****",
+                "postgres://db:5432/e",
+            ),
+            (
+                "postgres://db/e?options=-c%20x%3Dsecret&options[a]=b",
+                "postgres://db/e?options=****&options[a]=****",
+                "postgres://db:5432/e",
+            ),
+            (
+                "postgres://ann@[::1]:5432/e",
+                "postgres://ann@[::1]:5432/e",
+                "postgres://[::1]:5432/e",
+            ),
+            (
+                "postgres:///e?host=/run/postgresql",
+                "postgres:///e?host=/run/postgresql",
+                "postgres:///e?host=/run/postgresql&port=5432",
+            ),
+            (
+                "postgres://ann:se,c%75%25@db/e",
+                "postgres://ann:****@db/e",
+                "postgres://db:5432/e",
+            ),
+        ] {
+            let url = DatabaseUrl::parse(text).expect(text);
+            assert_eq!(format!("{url} {url:?}"), format!("{shown} {shown}"));
+            assert_eq!(url.address(), address);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_url_is_said_without_repeating_it() {
+        const SQLITE: &str = "sqlite:PATH with a file's path and no parameters";
+        const UNKNOWN: &str = "a URL with known parameters only: options, password, ";
+        for (text, expected) in [
+            ("", "sqlite:PATH, sqlite::memory: or postgres://"),
+            ("hush.db", "sqlite:PATH, sqlite::memory: or postgres://"),
+            ("sqlite:", SQLITE),
+            ("sqlite://", SQLITE),
+            ("sqlite:hush.db?mode=rwc", SQLITE),
+            (
+                "mysql://hush/e",
+                "sqlite:PATH, sqlite::memory: or postgres://",
+            ),
+            (
+                "postgres:hush/e",
+                "sqlite:PATH, sqlite::memory: or postgres://",
+            ),
+            (
+                "postgres://u:hush@h:port/e",
+                "with one host, a port from 1 to 65535",
+            ),
+            (
+                "postgres://u:hush@h:99999/e",
+                "with one host, a port from 1 to 65535",
+            ),
+            ("postgres://u:hu,sh@one:1,two:2/e", "with one host"),
+            ("postgres://hush,hush/e", "with one host"),
+            ("postgres://db/e?host=hush,hush", "with one host"),
+            ("postgres://u:1/hush@h/e", "/ as %2F"),
+            ("postgres://u:hu?sh@h/e", "? as %3F"),
+            ("postgres://u:hu#sh@h/e", "# as %23"),
+            ("postgres://u:hush@h/w@host", "@ as %40"),
+            // Not the character that the two digits would be.
+            ("postgres://u:hu%desh@h/e", "% as %25"),
+            ("postgres://db/e?hushhush=1&x=@db", "percent-encoded"),
+            ("postgres://db/e?sslmod=require", UNKNOWN),
+            ("postgres://db/e?hushhush", UNKNOWN),
+            ("postgres://db/e?password=se&hushhush=1", UNKNOWN),
+            (
+                "postgres://db/e?sslmode=hush",
+                "sslmode is disable, allow, prefer, ",
+            ),
+            ("postgres://db/e?user=ann&port=hush", "port 1 to 65535"),
+            ("postgres://db/e?hostaddr=hush", "hostaddr an IP address"),
+        ] {
+            let error = DatabaseUrl::parse(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+            assert!(!error.contains("hu"), "{error}");
+        }
+    }
+
+    #[test]
+    fn malformed_urls_are_masked_too() {
+        for text in [
+            "postgres://ann:sec/ret@db/e",
+            "postgres://ann:sec?ret@db/e",
+            "postgres://ann:sec@ret@db/e",
+            "ann:secret@db/e",
+            "mysql://ann:secret@db/e",
+            "postgres://db/e?pasword=secret&secret&secret=1",
+        ] {
+            let shown = mask(text);
+            assert!(!shown.contains("sec") && !shown.contains("ret"), "{shown}");
+        }
+    }
+}

@@ -14,17 +14,16 @@ use clap::{
 };
 
 use super::{
-    Command, DatabaseUrl, MASK, Secret, ServerSettings, SigningSecret, command_line,
-    command_line::CommandLine, database_url,
+    Command, DatabaseUrl, MASK, Secret,
+    command_line::{CommandLine, PREFIX, command_line},
+    database_url,
 };
 use crate::{domain::misspelling::closest, files};
 
-const PREFIX: &str = "EXPERTISE_";
 /// The beginning of the name of every variable of tests.
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 /// Variables of builds and tests that share the prefix.
 const NON_SETTINGS: [&str; 2] = ["EXPERTISE_COMMIT", "EXPERTISE_REQUIRE_POSTGRES"];
-const HELP: &str = "`expertise --help` lists them";
 
 /// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +56,11 @@ pub(super) fn wrong(setting: impl Display, value: impl Display, expected: impl D
 /// The line about a setting that is missing.
 pub(super) fn unset(setting: impl Display, expected: impl Display) -> String {
     format!("{setting} is unset: it must be {expected}")
+}
+
+/// The line about a setting that is missing although one that needs it is given.
+pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> String {
+    unset(setting, format!("set too, as {given} is set"))
 }
 
 /// Settings that are checked against each other, once each of them is valid.
@@ -92,8 +96,7 @@ impl<T: Checked> Args for Valid<T> {
 
 impl<T: Checked> FromArgMatches for Valid<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let settings = T::Settings::from_arg_matches(matches)?;
-        T::check(settings)
+        T::check(T::Settings::from_arg_matches(matches)?)
             .map(|checked| Self(Box::new(checked)))
             .map_err(|faults| {
                 let mut error = clap::Error::new(ErrorKind::ValueValidation);
@@ -114,66 +117,65 @@ impl Command {
         let args: Vec<OsString> = env::args_os().collect();
         let active = args.get(1).and_then(|name| name.to_str());
         let active = active.filter(|name| !name.starts_with('-'));
-        let program = command_line(version);
-        let (file, mut faults) = SettingsFile::from_command_line(&args);
+        let mut program = command_line(version);
+        let (file, mut faults) = SettingsFile::from_command_line(&args, &program);
         faults.extend(unknown_variables(&program));
-        let mut program = in_active(program, active, |command| file.set_defaults(command));
-        if active.is_some() {
-            // The settings of `serve` do not concern another command.
-            program = program.mut_args(|setting| setting.env(Resettable::Reset));
+        let with_file = program
+            .clone()
+            .mut_subcommands(|command| command.mut_args(|setting| file.set_default(setting)))
+            .mut_args(|setting| match active {
+                None => file.set_default(setting),
+                // The settings of `serve` do not concern another command.
+                Some(_) => setting.env(Resettable::Reset),
+            });
+        if let Some(active @ ("lint" | "graph")) = active
+            && faults.is_empty()
+            && let Some(command) = offline(&with_file, active, &args)
+        {
+            return Ok(command);
         }
-        let matches = match parse(program, active, &args, &file, &mut faults)? {
-            Some(matches) if faults.is_empty() => matches,
-            Some(_) | None => return Err(ConfigError::Settings(faults)),
+        let matches = match with_file.try_get_matches_from(&args) {
+            Ok(matches) => matches,
+            Err(error) => {
+                program.build();
+                let command = active.and_then(|name| program.find_subcommand(name));
+                let refused = refused_values(command.unwrap_or(&program), &args, &file, &error);
+                faults.extend(refused.ok_or_else(|| with_tip(error, active))?);
+                return Err(ConfigError::Settings(faults));
+            }
         };
+        if !faults.is_empty() {
+            return Err(ConfigError::Settings(faults));
+        }
         let mut command = CommandLine::from_arg_matches(&matches)?.into_command();
         if let (Self::Config { effective, .. }, Some((_, matches))) =
             (&mut command, matches.subcommand())
         {
-            *effective = effective_settings(matches, &file);
+            *effective = effective_settings(&program, matches, &file);
         }
         Ok(command)
     }
 }
 
-/// Parses the command line. Each value of the environment or the file that is refused is a fault;
-/// the others are found without it. `None` if the command line has one.
-fn parse(
-    mut program: clap::Command,
-    active: Option<&str>,
-    args: &[OsString],
-    file: &SettingsFile,
-    faults: &mut Vec<String>,
-) -> Result<Option<ArgMatches>, clap::Error> {
-    loop {
-        let error = match program.clone().try_get_matches_from(args) {
-            Ok(matches) => return Ok(Some(matches)),
-            Err(error) => error,
-        };
-        let command = active.and_then(|name| program.find_subcommand(name));
-        let Some(refusal) = Refusal::new(&error, command.unwrap_or(&program), file) else {
-            return Err(with_tip(error));
-        };
-        faults.push(refusal.fault);
-        let Some(setting) = refusal.replaceable_setting else {
-            return Ok(None);
-        };
-        program = in_active(program, active, |command| {
-            command.mut_arg(&setting, |setting| {
-                setting
-                    .env(Resettable::Reset)
-                    .default_value(Resettable::Reset)
-            })
-        });
+/// The command, if it works on files alone: the variables that say how a server is called do not
+/// concern it, even if they are wrong.
+fn offline(program: &clap::Command, active: &str, args: &[OsString]) -> Option<Command> {
+    let program = program.clone().mut_subcommand(active, |command| {
+        command.mut_args(|setting| setting.env(Resettable::Reset))
+    });
+    let matches = program.try_get_matches_from(args).ok()?;
+    match CommandLine::from_arg_matches(&matches).ok()?.into_command() {
+        Command::Client(command) if command.connection.is_none() => Some(Command::Client(command)),
+        _ => None,
     }
 }
 
 /// Adds a tip to the error about a short flag that stands before its command.
-fn with_tip(mut error: clap::Error) -> clap::Error {
-    let text = |kind| error.get(kind).map(ToString::to_string);
-    let flag = text(ContextKind::InvalidArg).filter(|flag| ["-a", "-s"].contains(&flag.as_str()));
-    let usage = text(ContextKind::Usage).filter(|usage| usage.contains("<COMMAND>"));
-    if let (Some(flag), Some(_)) = (flag, usage) {
+fn with_tip(mut error: clap::Error, active: Option<&str>) -> clap::Error {
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && ["-a", "-s"].contains(&flag.as_str())
+        && active.is_none()
+    {
         let tip = format!("it belongs after the command, such as `expertise list {flag} …`");
         let tip = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tip);
@@ -181,119 +183,109 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Changes the command that runs: the program itself if no subcommand is named.
-fn in_active(
-    program: clap::Command,
-    active: Option<&str>,
-    change: impl Fn(clap::Command) -> clap::Command,
-) -> clap::Command {
-    match active {
-        None => change(program),
-        Some(name) => program.mut_subcommands(|command| match command.get_name() == name {
-            true => change(command),
-            false => command,
-        }),
-    }
-}
-
-/// A value that clap refuses.
-struct Refusal {
-    fault: String,
-    /// The setting, unless the value is from the command line.
-    replaceable_setting: Option<String>,
-}
-
-impl Refusal {
-    fn new(error: &clap::Error, command: &clap::Command, file: &SettingsFile) -> Option<Self> {
-        let context = |kind| match error.get(kind) {
-            Some(ContextValue::String(text)) => Some(text.as_str()),
-            _ => None,
-        };
-        // `--flag <UNIT>` or, of an argument without a flag, `<UNIT>`.
-        let argument = context(ContextKind::InvalidArg)?.split(' ').next()?;
-        let text = context(ContextKind::InvalidValue)?;
-        let expected = match (error.kind(), error.get(ContextKind::ValidValue)) {
-            (ErrorKind::ValueValidation, _) => error.source()?.to_string(),
-            (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) => alternatives(values),
-            _ => return None,
-        };
-        let flag = argument.strip_prefix("--");
-        let setting = command
-            .get_arguments()
-            .find(|it| it.get_long() == flag && flag.is_some());
-        let key = setting.map(|setting| setting.get_id().as_str());
-        let in_environment = setting.and_then(Arg::get_env).filter(|variable| {
-            env::var_os(variable).is_some_and(|value| value.to_string_lossy() == text)
-        });
-        let has_default = setting.is_some_and(|it| !it.get_default_values().is_empty());
-        let in_file = key.filter(|key| has_default && file.text(key) == Some(text));
-        let name = match (in_environment, in_file) {
-            (Some(variable), _) => variable.to_string_lossy().into_owned(),
-            (None, Some(key)) => file.name(key),
-            (None, None) => without_brackets(argument).to_owned(),
-        };
-        let is_given_elsewhere = in_environment.is_some() || in_file.is_some();
-        Some(Self {
-            fault: format!("{name} is {}: it must be {expected}", shown(setting, text)),
-            replaceable_setting: key.filter(|_| is_given_elsewhere).map(str::to_owned),
+/// A line for each value that the command refuses, if `error` is about one: all values of
+/// the environment and the file, each parsed alone, or else the one of the command line.
+fn refused_values(
+    command: &clap::Command,
+    args: &[OsString],
+    file: &SettingsFile,
+    error: &clap::Error,
+) -> Option<Vec<String>> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let argument = context(ContextKind::InvalidArg)?;
+    let argument = command
+        .get_arguments()
+        .find(|it| it.to_string() == argument)?;
+    let name = match argument.get_long() {
+        Some(flag) => format!("--{flag}"),
+        None => argument.get_value_names()?.first()?.to_string(),
+    };
+    let fault = refusal(&name, argument, context(ContextKind::InvalidValue)?, error)?;
+    let settings = command.get_arguments().filter(|it| it.get_env().is_some());
+    let mut faults: Vec<String> = settings
+        .filter(|setting| !is_flag_given(setting, args))
+        .filter_map(|setting| {
+            let (name, text) = given_value(setting, file)?;
+            let flag = format!("--{}={text}", setting.get_long()?);
+            let alone = clap::Command::new("").no_binary_name(true).arg(setting);
+            refusal(
+                &name,
+                setting,
+                &text,
+                &alone.try_get_matches_from([flag]).err()?,
+            )
         })
+        .collect();
+    if faults.is_empty() || is_flag_given(argument, args) {
+        faults.push(fault);
+    }
+    Some(faults)
+}
+
+fn is_flag_given(setting: &Arg, args: &[OsString]) -> bool {
+    let flag = format!("--{}", setting.get_long().unwrap_or_default());
+    args.iter()
+        .any(|arg| arg.to_string_lossy().split('=').next() == Some(&flag))
+}
+
+/// The value of a setting in the environment or else in the file, with its name there.
+fn given_value(setting: &Arg, file: &SettingsFile) -> Option<(String, String)> {
+    let variable = setting.get_env()?.to_str()?;
+    let key = setting.get_id().as_str();
+    match env::var(variable) {
+        Ok(text) => Some((variable.to_owned(), text)),
+        Err(_) => Some((file.name(key), file.texts.get(key)?.clone())),
     }
 }
 
-/// The name of an argument: of `<NAME>`, `<NAME>...` and `[NAME]`.
-fn without_brackets(argument: &str) -> &str {
-    let argument = argument.trim_end_matches('.');
-    let inside = |open, close| argument.strip_prefix(open)?.strip_suffix(close);
-    inside('<', '>')
-        .or_else(|| inside('[', ']'))
-        .unwrap_or(argument)
-}
-
-/// `a, b or c`.
-fn alternatives(values: &[String]) -> String {
-    match values.split_last() {
-        None => "left out, or set to a value".to_owned(),
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-    }
-}
-
-/// A value for messages.
-fn shown(setting: Option<&Arg>, text: &str) -> String {
-    match setting.map_or_else(|| database_url::mask(text), |setting| masked(setting, text)) {
+/// The line about a value that clap refuses.
+fn refusal(name: &str, setting: &Arg, text: &str, error: &clap::Error) -> Option<String> {
+    let expected = match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::ValueValidation, _) => error.source()?.to_string(),
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) => match values.split_last()
+        {
+            None => "left out, or set to a value".to_owned(),
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        },
+        _ => return None,
+    };
+    let shown = match masked(setting, text) {
         _ if text.is_empty() => "empty".to_owned(),
         masked if masked == MASK => masked,
         masked => format!("{masked:?}"),
-    }
+    };
+    Some(format!("{name} is {shown}: it must be {expected}"))
 }
 
 /// A value without secrets. What may hold one follows from the type of the setting.
 fn masked(setting: &Arg, text: &str) -> String {
     let value_type = setting.get_value_parser().type_id();
-    let is = |secret: TypeId| value_type == secret;
-    match is(TypeId::of::<Secret>()) || is(TypeId::of::<SigningSecret>()) {
+    let is_database = value_type == TypeId::of::<DatabaseUrl>();
+    match value_type == TypeId::of::<Secret>() {
         true => MASK.to_owned(),
-        false if text.contains('@') || is(TypeId::of::<DatabaseUrl>()) => database_url::mask(text),
+        false if is_database || text.contains('@') => database_url::mask(text),
         false => text.to_owned(),
     }
 }
 
 /// `EXPERTISE_*` variables that are not settings, except those that Kubernetes makes for Services.
 fn unknown_variables(program: &clap::Command) -> Vec<String> {
-    let known: Vec<String> = program
+    let arguments = program
         .get_subcommands()
-        .flat_map(clap::Command::get_arguments)
-        .filter_map(Arg::get_env)
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect();
+        .flat_map(clap::Command::get_arguments);
+    let known: Vec<&str> = arguments.filter_map(|it| it.get_env()?.to_str()).collect();
     let fault = |(name, value): (OsString, OsString)| {
         let name = name.to_str().filter(|name| name.starts_with(PREFIX))?;
-        match known.iter().any(|known| known == name) {
+        match known.contains(&name) {
             true if value.to_str().is_some() => None,
             true => Some(format!("{name} is not text: it must be UTF-8")),
             false if NON_SETTINGS.contains(&name) || name.starts_with(TEST_PREFIX) => None,
             false if is_made_by_kubernetes(name, &value.to_string_lossy()) => None,
-            false => Some(unknown(&name.escape_debug(), name, &known)),
+            false => Some(unknown(name.escape_debug(), name, &known)),
         }
     };
     let mut faults: Vec<String> = env::vars_os().filter_map(fault).collect();
@@ -309,49 +301,47 @@ fn is_made_by_kubernetes(name: &str, value: &str) -> bool {
 }
 
 /// The line about an unknown name. Suggests the closest setting, or one that begins with the name.
-fn unknown(shown: &dyn Display, name: &str, known: &[String]) -> String {
-    let known = || known.iter().map(String::as_str);
-    let closest = closest(name, known()).or_else(|| known().find(|known| known.starts_with(name)));
-    match closest {
+fn unknown(shown: impl Display, name: &str, known: &[&str]) -> String {
+    let known = || known.iter().copied();
+    match closest(name, known()).or_else(|| known().find(|known| known.starts_with(name))) {
         Some(closest) => format!("{shown} is not a setting: did you mean {closest}?"),
-        None => format!("{shown} is not a setting: {HELP}"),
+        None => format!("{shown} is not a setting: `expertise --help` lists them"),
     }
-}
-
-/// The settings of a server.
-fn server_settings() -> Vec<Arg> {
-    let command = ServerSettings::augment_args(clap::Command::new("settings"));
-    command.get_arguments().cloned().collect()
 }
 
 /// The settings of a server as a settings file, with the source of each. What is unset is left
 /// out, but for `auth`, whose default is not one value.
-fn effective_settings(matches: &ArgMatches, file: &SettingsFile) -> String {
-    let line = |setting: Arg| {
+fn effective_settings(
+    program: &clap::Command,
+    matches: &ArgMatches,
+    file: &SettingsFile,
+) -> String {
+    let line = |setting: &Arg| {
         let key = setting.get_id().as_str();
-        let text = matches.get_raw(key).and_then(|mut texts| texts.next());
-        let text = match text {
-            Some(text) => masked(&setting, &text.to_string_lossy()),
+        let text = match matches.get_raw(key).and_then(|mut texts| texts.next()) {
+            Some(text) => masked(setting, &text.to_string_lossy()),
             None if key == "auth" => "header".to_owned(),
             None => return None,
         };
         let source = match matches.value_source(key) {
             Some(ValueSource::CommandLine) => "flag".to_owned(),
             Some(ValueSource::EnvVariable) => "environment".to_owned(),
-            _ if file.text(key).is_some() => format!("file {}", file.path.display()),
+            _ if file.texts.contains_key(key) => format!("file {}", file.path.display()),
             _ => "default".to_owned(),
         };
-        let is_bare = text
-            .parse::<i64>()
-            .is_ok_and(|number| number.to_string() == text)
-            || text.parse::<bool>().is_ok();
-        let assignment = match is_bare {
+        let number = text.parse::<u64>().map(|number| number.to_string());
+        let assignment = match number.is_ok_and(|it| it == text) || text.parse::<bool>().is_ok() {
             true => format!("{key} = {text}"),
             false => format!("{key} = {text:?}"),
         };
         Some(format!("{assignment:<50} # {source}\n"))
     };
-    server_settings().into_iter().filter_map(line).collect()
+    server_settings(program).filter_map(line).collect()
+}
+
+/// The settings of a server: the keys of a settings file.
+fn server_settings(program: &clap::Command) -> impl Iterator<Item = &Arg> {
+    program.get_arguments().filter(|it| it.get_env().is_some())
 }
 
 /// The settings in the TOML file of `--config`.
@@ -362,59 +352,53 @@ struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads the file of `--config`, whose values become defaults of the command line that names it.
-    fn from_command_line(args: &[OsString]) -> (Self, Vec<String>) {
+    /// Reads the file that the command line names, and finds what is wrong with it.
+    fn from_command_line(args: &[OsString], program: &clap::Command) -> (Self, Vec<String>) {
         let mut args = args.iter().take_while(|arg| *arg != "--");
-        let path = args.by_ref().find_map(|arg| {
-            let arg = arg.to_str()?;
-            (arg == "--config")
-                .then_some(None)
-                .or_else(|| arg.strip_prefix("--config=").map(Some))
+        let mut file = Self::default();
+        let path = args.by_ref().find_map(|arg| match arg.to_str()? {
+            "--config" => Some(None),
+            arg => arg.strip_prefix("--config=").map(|path| Some(path.into())),
         });
-        match path.and_then(|path| {
-            path.map(PathBuf::from)
-                .or_else(|| args.next().map(PathBuf::from))
-        }) {
-            None => (Self::default(), Vec::new()),
-            Some(path) => Self::read(path.clone()).unwrap_or_else(|reason| {
-                let fault = wrong("--config", path.display(), "a readable TOML file");
-                (Self::default(), vec![format!("{fault}: {reason}")])
-            }),
-        }
+        let Some(path) = path.and_then(|path| path.or_else(|| args.next().map(PathBuf::from)))
+        else {
+            return (file, Vec::new());
+        };
+        file.path = path;
+        let faults = file.read(program).unwrap_or_else(|reason| {
+            let fault = wrong("--config", file.path.display(), "a readable TOML file");
+            vec![format!("{fault}: {reason}")]
+        });
+        (file, faults)
     }
 
-    /// The settings of a file, and what is wrong with some of them; or why there are none.
-    fn read(path: PathBuf) -> Result<(Self, Vec<String>), String> {
-        let text = files::read(&path).map_err(|error| error.to_string())?;
+    /// Reads the settings, and returns what is wrong with some of them. Fails if the file has none.
+    fn read(&mut self, program: &clap::Command) -> Result<Vec<String>, String> {
+        let text = files::read(&self.path).map_err(|error| error.to_string())?;
         let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
         let table: toml::Table = text.parse().map_err(|error| toml_reason(&text, &error))?;
-        let known: Vec<String> = server_settings()
-            .iter()
-            .map(|setting| setting.get_id().to_string())
+        let known: Vec<&str> = server_settings(program)
+            .map(|it| it.get_id().as_str())
             .collect();
         let mut faults = Vec::new();
-        let mut file = Self {
-            path,
-            texts: BTreeMap::new(),
-        };
         for (key, value) in table {
-            let name = file.name(&key);
-            match value {
-                _ if !known.contains(&key) => faults.push(unknown(&name, &key, &known)),
-                toml::Value::String(text) => drop(file.texts.insert(key, text)),
-                toml::Value::Integer(number) => drop(file.texts.insert(key, number.to_string())),
-                toml::Value::Boolean(truth) => drop(file.texts.insert(key, truth.to_string())),
-                _ => faults.push(format!(
+            let name = self.name(&key);
+            let text = match value {
+                _ if !known.contains(&key.as_str()) => Err(unknown(name, &key, &known)),
+                toml::Value::String(text) => Ok(text),
+                toml::Value::Integer(number) => Ok(number.to_string()),
+                toml::Value::Boolean(truth) => Ok(truth.to_string()),
+                _ => Err(format!(
                     "{name} is of type {}: it must be a string, a whole number or a boolean",
                     value.type_str()
                 )),
+            };
+            match text {
+                Ok(text) => drop(self.texts.insert(key, text)),
+                Err(fault) => faults.push(fault),
             }
         }
-        Ok((file, faults))
-    }
-
-    fn text(&self, key: &str) -> Option<&str> {
-        self.texts.get(key).map(String::as_str)
+        Ok(faults)
     }
 
     /// A key as messages name it.
@@ -422,14 +406,12 @@ impl SettingsFile {
         format!("{key} in {}", self.path.display())
     }
 
-    fn set_defaults(&self, command: clap::Command) -> clap::Command {
-        command.mut_args(|setting| match self.text(setting.get_id().as_str()) {
+    fn set_default(&self, setting: Arg) -> Arg {
+        match self.texts.get(setting.get_id().as_str()) {
             // Help would print the default, which may be a secret.
-            Some(text) => setting
-                .default_value(text.to_owned())
-                .hide_default_value(true),
+            Some(text) => setting.default_value(text.clone()).hide_default_value(true),
             None => setting,
-        })
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! The settings of a server, a struct for each section.
 
 use std::{
-    fmt,
     io::{self, IsTerminal},
     net::SocketAddr,
     path::PathBuf,
@@ -15,8 +14,8 @@ use tracing_subscriber::filter::Targets;
 use super::{
     AuthMode, DatabaseUrl,
     auth::AuthSettings,
-    postgres_parameters,
-    read::{Checked, unset, wrong},
+    command_line::command_line,
+    read::{Checked, unset_beside, wrong},
     value,
 };
 
@@ -33,23 +32,10 @@ const MIN_MESSAGE_BYTES: usize = 65_536;
 #[command(next_help_heading = "Server")]
 pub struct Config {
     /// Where to listen; port 0 picks a free one, which the start line names
-    #[arg(
-        long,
-        env = "EXPERTISE_LISTEN",
-        value_name = "ADDRESS:PORT",
-        default_value = DEFAULT_LISTEN,
-        value_parser = value::address(50051)
-    )]
+    #[arg(env, default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     pub listen: SocketAddr,
     /// Serve gRPC reflection, for grpcurl and the like
-    #[arg(
-        long,
-        env = "EXPERTISE_REFLECTION",
-        value_name = "true|false",
-        default_value = "true",
-        action = ArgAction::Set,
-        hide_possible_values = true
-    )]
+    #[arg(env, default_value = "true", action = ArgAction::Set)]
     pub reflection: bool,
     #[command(flatten)]
     pub database: DatabaseConfig,
@@ -69,36 +55,25 @@ pub struct Config {
     pub tls: Option<Tls>,
 }
 
-/// The settings of the database.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Database")]
 pub struct DatabaseConfig {
     /// sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
     #[arg(
         id = "database_url",
-        long = "database-url",
-        env = "EXPERTISE_DATABASE_URL",
+        env,
         value_name = "URL",
         default_value = "sqlite:expertise.db",
         value_parser = DatabaseUrl::parse
     )]
     pub url: DatabaseUrl,
     /// Bring the schema up to date at start; false refuses to serve an old one
-    #[arg(
-        long,
-        env = "EXPERTISE_MIGRATE",
-        value_name = "true|false",
-        default_value = "true",
-        action = ArgAction::Set,
-        hide_possible_values = true
-    )]
+    #[arg(env, default_value = "true", action = ArgAction::Set)]
     pub migrate: bool,
     /// The most connections to PostgreSQL, 1 to 1000: one pool for reads and writes, of which writes use all but one
     #[arg(
         id = "database_max_connections",
-        long = "database-max-connections",
-        env = "EXPERTISE_DATABASE_MAX_CONNECTIONS",
-        value_name = "COUNT",
+        env,
         default_value = "16",
         value_parser = value::number::<u32>(1..=1000)
     )]
@@ -111,39 +86,23 @@ pub struct DatabaseConfig {
 pub struct LimitsConfig {
     /// The largest message received or sent, 65536 to 2147483647
     #[arg(
-        long,
-        env = "EXPERTISE_MAX_MESSAGE_BYTES",
-        value_name = "BYTES",
+        env,
         default_value_t = DEFAULT_MAX_MESSAGE_BYTES as usize,
         value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=2_147_483_647)
     )]
     pub max_message_bytes: usize,
     /// The most bytes of calls in progress, 65536 to 1099511627776, and no less than the largest message; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
     #[arg(
-        long,
-        env = "EXPERTISE_MAX_INFLIGHT_BYTES",
-        value_name = "BYTES",
+        env,
         default_value = "536870912",
         value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=1_099_511_627_776)
     )]
     pub max_inflight_bytes: usize,
     /// How long a call may take, such as 500ms or 1m, at most 1day; a caller's shorter deadline wins
-    #[arg(
-        long,
-        env = "EXPERTISE_REQUEST_TIMEOUT",
-        value_name = "DURATION",
-        default_value = "30s",
-        value_parser = value::duration(Duration::from_millis(1))
-    )]
+    #[arg(env, default_value = "30s", value_parser = value::duration("1ms", "1day"))]
     pub request_timeout: Duration,
     /// How long calls in progress may go on after SIGTERM or SIGINT, at most 1day; 0s cuts them immediately
-    #[arg(
-        long,
-        env = "EXPERTISE_SHUTDOWN_GRACE",
-        value_name = "DURATION",
-        default_value = "8s",
-        value_parser = value::duration(Duration::ZERO)
-    )]
+    #[arg(env, default_value = "8s", value_parser = value::duration("0s", "1day"))]
     pub shutdown_grace: Duration,
 }
 
@@ -152,40 +111,16 @@ pub struct LimitsConfig {
 #[command(next_help_heading = "History")]
 pub struct HistoryConfig {
     /// How many revisions of a guide are kept that were made without a request, 0 to 1000; 0 makes none
-    #[arg(
-        long,
-        env = "EXPERTISE_AUTOMATIC_REVISIONS",
-        value_name = "COUNT",
-        default_value = "50",
-        value_parser = value::number::<usize>(0..=1_000)
-    )]
+    #[arg(env, default_value = "50", value_parser = value::number::<usize>(0..=1_000))]
     pub automatic_revisions: usize,
     /// How old the newest revision of a guide is when a change first keeps the guide as it was, 1m to 30days; 0 keeps none
-    #[arg(
-        long,
-        env = "EXPERTISE_CHECKPOINT_INTERVAL",
-        value_name = "DURATION",
-        default_value = "1h",
-        value_parser = value::interval
-    )]
+    #[arg(env, default_value = "1h", value_parser = value::interval("1m", "30days"))]
     pub checkpoint_interval: Duration,
     /// How long the history of a deleted guide, and a deleted step, are kept, at most 3650days; 0s keeps none
-    #[arg(
-        long,
-        env = "EXPERTISE_DELETED_TASK_RETENTION",
-        value_name = "DURATION",
-        default_value = "90days",
-        value_parser = value::retention(Duration::ZERO, 3_650)
-    )]
+    #[arg(env, default_value = "90days", value_parser = value::duration("0s", "3650days"))]
     pub deleted_task_retention: Duration,
     /// How long changes are kept for those who follow them, 1h to 365days; the newest one of an account always is
-    #[arg(
-        long,
-        env = "EXPERTISE_CHANGES_RETENTION",
-        value_name = "DURATION",
-        default_value = "7days",
-        value_parser = value::retention(Duration::from_secs(60 * 60), 365)
-    )]
+    #[arg(env, default_value = "7days", value_parser = value::duration("1h", "365days"))]
     pub changes_retention: Duration,
 }
 
@@ -194,46 +129,25 @@ pub struct HistoryConfig {
 #[command(next_help_heading = "Telemetry")]
 pub struct TelemetryConfig {
     /// Serve /metrics, /healthz and /readyz over plain HTTP on this address, without credentials; another port than that of calls; port 0 picks a free one, which the start line names
-    #[arg(
-        long,
-        env = "EXPERTISE_METRICS_LISTEN",
-        value_name = "ADDRESS:PORT",
-        value_parser = value::address(9464)
-    )]
+    #[arg(env, value_parser = value::address(9464))]
     pub metrics_listen: Option<SocketAddr>,
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
-    #[arg(
-        long,
-        env = "EXPERTISE_OTLP_ENDPOINT",
-        value_name = "URL",
-        value_parser = value::http_url
-    )]
+    #[arg(env, value_parser = value::http_url)]
     pub otlp_endpoint: Option<Uri>,
 }
 
-/// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Log")]
 pub struct LogConfig {
     /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; messages of libraries below warn are left out, as they may hold texts and tokens
-    #[arg(
-        id = "log",
-        long,
-        env = "EXPERTISE_LOG",
-        value_name = "FILTER",
-        default_value = "info",
-        value_parser = value::log
-    )]
+    #[arg(id = "log", env, default_value = "info", value_parser = value::log)]
     pub filter: Targets,
     /// The form of the log on standard error [default: text on a terminal, else json]
     #[arg(
         id = "log_format",
-        long = "log-format",
-        env = "EXPERTISE_LOG_FORMAT",
-        value_name = "text|json",
-        default_value_t = LogFormat::for_standard_error(),
-        hide_default_value = true,
-        hide_possible_values = true
+        env,
+        default_value = if io::stderr().is_terminal() { "text" } else { "json" },
+        hide_default_value = true
     )]
     pub format: LogFormat,
 }
@@ -244,24 +158,6 @@ pub enum LogFormat {
     Text,
     /// A JSON object a line
     Json,
-}
-
-impl LogFormat {
-    fn for_standard_error() -> Self {
-        match io::stderr().is_terminal() {
-            true => Self::Text,
-            false => Self::Json,
-        }
-    }
-}
-
-impl fmt::Display for LogFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        })
-    }
 }
 
 /// The files for TLS, each in PEM.
@@ -278,38 +174,34 @@ pub struct Tls {
 #[command(next_help_heading = "TLS")]
 struct TlsSettings {
     /// Serve TLS with this certificate and those between it and the root, in PEM; read again every five seconds, as are the other files of TLS
-    #[arg(long, env = CERT_FILE, value_name = "PATH")]
+    #[arg(env)]
     tls_cert_file: Option<PathBuf>,
     /// The private key of the certificate, in PEM
-    #[arg(long, env = KEY_FILE, value_name = "PATH")]
+    #[arg(env)]
     tls_key_file: Option<PathBuf>,
     /// Serve only clients that show a certificate of these CAs, in PEM
-    #[arg(long, env = CLIENT_CA_FILE, value_name = "PATH")]
+    #[arg(env)]
     tls_client_ca_file: Option<PathBuf>,
 }
-
-const CERT_FILE: &str = "EXPERTISE_TLS_CERT_FILE";
-const KEY_FILE: &str = "EXPERTISE_TLS_KEY_FILE";
-const CLIENT_CA_FILE: &str = "EXPERTISE_TLS_CLIENT_CA_FILE";
 
 impl TlsSettings {
     /// A pair of files, or nothing at all.
     fn check(self) -> Result<Option<Tls>, String> {
-        let unset = |missing, given| Err(unset(missing, format!("set too, as {given} is set")));
-        match (
-            self.tls_cert_file,
-            self.tls_key_file,
-            self.tls_client_ca_file,
-        ) {
-            (Some(cert_file), Some(key_file), client_ca_file) => Ok(Some(Tls {
+        const CERT_FILE: &str = "EXPERTISE_TLS_CERT_FILE";
+        const KEY_FILE: &str = "EXPERTISE_TLS_KEY_FILE";
+        let client_ca_file = self.tls_client_ca_file;
+        match (self.tls_cert_file, self.tls_key_file) {
+            (Some(cert_file), Some(key_file)) => Ok(Some(Tls {
                 cert_file,
                 key_file,
                 client_ca_file,
             })),
-            (Some(_), None, _) => unset(KEY_FILE, CERT_FILE),
-            (None, Some(_), _) => unset(CERT_FILE, KEY_FILE),
-            (None, None, Some(_)) => unset(CERT_FILE, CLIENT_CA_FILE),
-            (None, None, None) => Ok(None),
+            (Some(_), None) => Err(unset_beside(KEY_FILE, CERT_FILE)),
+            (None, Some(_)) => Err(unset_beside(CERT_FILE, KEY_FILE)),
+            (None, None) if client_ca_file.is_some() => {
+                Err(unset_beside(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE"))
+            }
+            (None, None) => Ok(None),
         }
     }
 }
@@ -330,9 +222,9 @@ impl Checked for Config {
 
     fn check(settings: ServerSettings) -> Result<Self, Vec<String>> {
         let ServerSettings { config, auth, tls } = settings;
-        let mut faults = postgres_parameters::check(&config.database.url);
-        faults.extend(config.limits.check().err());
-        faults.extend(config.check_ports().err());
+        let mut faults = config.database.url.faults();
+        faults.extend(config.limits.fault());
+        faults.extend(config.port_fault());
         match (auth.check(config.listen), tls.check()) {
             (Ok(auth), Ok(tls)) if faults.is_empty() => Ok(Self {
                 auth,
@@ -355,15 +247,14 @@ impl Config {
     ///
     /// When the text is no database URL.
     pub fn for_tests(database_url: &str) -> Self {
-        let program = ServerSettings::augment_args(clap::Command::new("expertise"))
-            .mut_args(|setting| setting.env(None::<&str>));
         let args = [
             "expertise",
             "--listen=127.0.0.1:0",
             "--database-url",
             database_url,
         ];
-        let settings = program
+        let settings = command_line(String::new())
+            .mut_args(|setting| setting.env(None::<&str>))
             .try_get_matches_from(args)
             .and_then(|matches| ServerSettings::from_arg_matches(&matches));
         match settings.map(Self::check) {
@@ -373,35 +264,32 @@ impl Config {
         }
     }
 
-    /// Refuses one port for calls and metrics.
-    fn check_ports(&self) -> Result<(), String> {
-        match self.telemetry.metrics_listen {
-            Some(metrics) if is_same_port(self.listen, metrics) => Err(wrong(
+    /// Calls and metrics need a port each.
+    fn port_fault(&self) -> Option<String> {
+        let metrics = self.telemetry.metrics_listen?;
+        is_same_port(self.listen, metrics).then(|| {
+            let port = self.listen.port();
+            wrong(
                 "EXPERTISE_METRICS_LISTEN",
                 metrics,
-                format!(
-                    "another port than {}, where calls are served (EXPERTISE_LISTEN)",
-                    self.listen.port()
-                ),
-            )),
-            Some(_) | None => Ok(()),
-        }
+                format!("another port than {port}, where calls are served (EXPERTISE_LISTEN)"),
+            )
+        })
     }
 }
 
 impl LimitsConfig {
-    /// Refuses less memory for calls in progress than the largest message takes: the server
-    /// would refuse every message of that size.
-    fn check(&self) -> Result<(), String> {
+    /// With less memory for calls in progress than the largest message takes, the server would
+    /// refuse every message of that size.
+    fn fault(&self) -> Option<String> {
         let (largest, inflight) = (self.max_message_bytes, self.max_inflight_bytes);
-        match inflight >= largest {
-            true => Ok(()),
-            false => Err(wrong(
+        (inflight < largest).then(|| {
+            wrong(
                 "EXPERTISE_MAX_INFLIGHT_BYTES",
                 inflight,
                 format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)"),
-            )),
-        }
+            )
+        })
     }
 }
 
@@ -428,7 +316,7 @@ impl Checked for DatabaseCommandConfig {
     type Settings = Self;
 
     fn check(settings: Self) -> Result<Self, Vec<String>> {
-        let faults = postgres_parameters::check(&settings.database.url);
+        let faults = settings.database.url.faults();
         match faults.is_empty() {
             true => Ok(settings),
             false => Err(faults),

@@ -38,8 +38,7 @@ impl EngineKind {
 pub struct TranslateConfig {
     /// The languages to translate into: BCP-47 tags [default: none, it must be set]
     #[arg(
-        long,
-        env = "EXPERTISE_LANGUAGES",
+        env,
         value_name = "TAG,TAG",
         default_value = "",
         hide_default_value = true,
@@ -48,63 +47,28 @@ pub struct TranslateConfig {
     // The full path keeps clap from reading a list of repeated flags.
     pub languages: ::std::vec::Vec<Language>,
     /// Only this task, named by its guid, or by its name if no other task has it, and its steps [default: the whole account]
-    #[arg(
-        long,
-        env = "EXPERTISE_TASK",
-        value_name = "GUID|NAME",
-        value_parser = value::task_ref
-    )]
+    #[arg(env, value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: Option<TaskRef>,
     /// The language that the texts are written in
-    #[arg(
-        long,
-        env = "EXPERTISE_SOURCE_LANGUAGE",
-        value_name = "TAG",
-        default_value = "en",
-        value_parser = value::language
-    )]
+    #[arg(env, value_name = "TAG", default_value = "en", value_parser = value::language)]
     pub source_language: Language,
     /// The engine that translates
-    #[arg(
-        long,
-        env = "EXPERTISE_ENGINE",
-        value_name = "libretranslate|apertium",
-        default_value = "libretranslate",
-        hide_possible_values = true
-    )]
+    #[arg(env, default_value = "libretranslate")]
     pub engine: EngineKind,
     /// Where the engine is [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
-    #[arg(
-        long,
-        env = "EXPERTISE_ENGINE_URL",
-        value_name = "URL",
-        value_parser = value::web_address
-    )]
+    #[arg(env, value_parser = value::web_address)]
     engine_url: Option<String>,
     /// The key that a LibreTranslate server asks for
-    #[arg(
-        long,
-        env = "EXPERTISE_ENGINE_API_KEY",
-        value_name = "KEY",
-        value_parser = value::secret
-    )]
+    #[arg(env, value_name = "KEY", value_parser = value::secret)]
     pub engine_api_key: Option<Secret>,
     /// Requests to the engine at once, 1 to 64
-    #[arg(
-        long,
-        env = "EXPERTISE_PARALLEL",
-        value_name = "COUNT",
-        default_value = "4",
-        value_parser = value::number::<usize>(1..=64)
-    )]
+    #[arg(env, default_value = "4", value_parser = value::number::<usize>(1..=64))]
     pub parallel: usize,
     /// How long one request to the engine may take, at most 1day
     #[arg(
-        long,
-        env = "EXPERTISE_TIMEOUT",
-        value_name = "DURATION",
+        env,
         default_value = "30s",
-        value_parser = value::duration(Duration::from_millis(1))
+        value_parser = value::duration("1ms", "1day")
     )]
     pub timeout: Duration,
     #[command(flatten)]

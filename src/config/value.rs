@@ -1,24 +1,53 @@
 //! Checks of values. Every error completes the sentence "it must be …".
 
 use std::{
-    fmt::Display, fs, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr,
+    fmt::{self, Display},
+    fs,
+    net::SocketAddr,
+    ops::RangeInclusive,
+    path::PathBuf,
+    str::FromStr,
     time::Duration,
 };
 
-use http::{Uri, uri::Authority};
+use http::Uri;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::{
-    TaskRef,
-    secret::{Secret, SigningSecret},
-};
+use super::TaskRef;
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
     translation::Language,
 };
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Replaces a secret wherever settings are shown.
+pub const MASK: &str = "****";
+
+/// A text that neither `Debug` nor any message shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The least size of a secret that signs tokens: that of an HS256 signature (RFC 7518, section
+    /// 3.2).
+    const MIN_SIGNING_BYTES: usize = 32;
+
+    /// A secret that signs tokens. `None` if it is too short for that.
+    pub fn for_signing(text: &str) -> Option<Self> {
+        (text.len() >= Self::MIN_SIGNING_BYTES).then(|| Self(text.to_owned()))
+    }
+
+    /// The text, for the one place that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
 
 /// An address to listen on. The error has this port as an example.
 pub(super) fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Clone {
@@ -29,21 +58,29 @@ pub(super) fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, Strin
     }
 }
 
+/// An HTTP URL. A user or password is refused, as messages show the URL.
+pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
+    text.parse()
+        .ok()
+        .filter(|uri: &Uri| {
+            let mut authority = uri.authority().into_iter();
+            matches!(uri.scheme_str(), Some("http" | "https"))
+                && authority.any(|it| !it.host().is_empty() && !it.as_str().contains('@'))
+        })
+        .ok_or("an http or https URL without user and password")
+}
+
 /// The URL of a server, without user and parameters. A trailing slash is dropped.
 pub(super) fn web_address(text: &str) -> Result<String, String> {
     let address = text.strip_suffix('/').unwrap_or(text);
-    let uri = address.parse::<http::Uri>().ok().filter(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some_and(|host| !host.is_empty())
-            && !text.contains(['@', '?', '#'])
-    });
-    uri.map(|_| address.to_owned()).ok_or_else(|| {
-        // What the start line of a server shows.
-        match text.parse::<SocketAddr>() {
+    match http_url(address) {
+        Ok(_) if !address.contains(['@', '?', '#']) => Ok(address.to_owned()),
+        _ => Err(match text.parse::<SocketAddr>() {
+            // What the start line of a server shows.
             Ok(address) => format!("http://{address}, or https://{address} if it uses TLS"),
             Err(_) => "http://HOST:PORT or https://HOST:PORT, without user and parameters".into(),
-        }
-    })
+        }),
+    }
 }
 
 /// A whole number within the range.
@@ -58,46 +95,47 @@ pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
     }
 }
 
-/// A duration from the shortest allowed to a day.
-pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
-    move |text| {
-        duration_to(shortest, DAY, text).ok_or_else(|| {
-            let shortest = humantime::format_duration(shortest);
-            format!("a duration with its unit from {shortest} to 1day, such as 500ms, 8s or 1m")
-        })
-    }
-}
-
-/// How long something is kept, in days at most.
-pub(super) fn retention(
-    shortest: Duration,
-    longest: u32,
+/// A duration within these bounds, such as `1ms` and `1day`.
+pub(super) fn duration(
+    shortest: &'static str,
+    longest: &'static str,
 ) -> impl Fn(&str) -> Result<Duration, String> + Clone {
-    move |text| {
-        duration_to(shortest, DAY * longest, text).ok_or_else(|| {
-            let shortest = humantime::format_duration(shortest);
-            format!(
-                "a duration with its unit from {shortest} to {longest}days, such as 90days or 12h"
-            )
-        })
+    let parse = humantime::parse_duration;
+    move |text| match (parse(shortest), parse(text), parse(longest)) {
+        (Ok(shortest), Ok(duration), Ok(longest)) if (shortest..=longest).contains(&duration) => {
+            Ok(duration)
+        }
+        _ => Err(format!(
+            "a duration with its unit, from {shortest} to {longest}"
+        )),
     }
 }
 
-/// How often something is done; zero for never.
-pub(super) fn interval(text: &str) -> Result<Duration, &'static str> {
-    duration_to(Duration::ZERO, DAY * 30, text)
-        .filter(|interval| interval.is_zero() || *interval >= Duration::from_secs(60))
-        .ok_or("0, or a duration with its unit from 1m to 30days, such as 1h or 30m")
+/// How often something is done: within these bounds, or 0 for never.
+pub(super) fn interval(
+    shortest: &'static str,
+    longest: &'static str,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    let (never, often) = (duration("0s", "0s"), duration(shortest, longest));
+    move |text| never(text).or_else(|_| often(text).map_err(|expected| format!("0, or {expected}")))
 }
 
-fn duration_to(shortest: Duration, longest: Duration, text: &str) -> Option<Duration> {
-    let duration = humantime::parse_duration(text).ok()?;
-    (shortest..=longest).contains(&duration).then_some(duration)
+pub(super) fn text(text: &str) -> Result<String, &'static str> {
+    Some(text.to_owned())
+        .filter(|text| !text.is_empty())
+        .ok_or("left out, or set to a value")
 }
 
-pub(super) fn signing_secret(text: &str) -> Result<SigningSecret, String> {
-    SigningSecret::new(text)
-        .ok_or_else(|| format!("a secret of {} bytes at least", SigningSecret::MIN_BYTES))
+pub(super) fn signing_secret(text: &str) -> Result<Secret, String> {
+    Secret::for_signing(text)
+        .ok_or_else(|| format!("a secret of {} bytes at least", Secret::MIN_SIGNING_BYTES))
+}
+
+pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
+    let is_visible = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    is_visible
+        .then(|| Secret(text.to_owned()))
+        .ok_or("visible ASCII characters")
 }
 
 /// A file that is there.
@@ -109,31 +147,18 @@ pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// An HTTP URL. A user or password is refused, as messages show the URL.
-pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
-    text.parse()
-        .ok()
-        .filter(|uri: &Uri| {
-            let fetched = matches!(uri.scheme_str(), Some("http" | "https"));
-            let host = |authority: &Authority| {
-                !authority.host().is_empty() && !authority.as_str().contains('@')
-            };
-            fetched && uri.authority().is_some_and(host)
-        })
-        .ok_or("an http or https URL without user and password")
-}
-
 pub(super) fn account(text: &str) -> Result<AccountId, &'static str> {
     AccountId::parse(text).ok_or("1 to 64 characters of A-Z a-z 0-9 . _ : -")
 }
 
 pub(super) fn subject(text: &str) -> Result<Subject, String> {
-    Subject::parse(text).ok_or_else(|| {
+    let expected = || {
         format!(
             "1 to {} bytes without control characters",
             Subject::MAX_BYTES
         )
-    })
+    };
+    Subject::parse(text).ok_or_else(expected)
 }
 
 /// A list of known scopes. A misspelt one would make a token that allows too little.
@@ -143,21 +168,6 @@ pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     (!scopes.is_empty() && text.split(' ').all(known))
         .then_some(scopes)
         .ok_or("a space-separated list of read, write, translate, admin and index")
-}
-
-/// How long a token is valid.
-pub(super) fn lifetime(text: &str) -> Result<Duration, &'static str> {
-    humantime::parse_duration(text)
-        .ok()
-        .filter(|lifetime| (Duration::from_secs(1)..=366 * DAY).contains(lifetime))
-        .ok_or("a duration with its unit from 1s to 366days, such as 15m, 1h or 30days")
-}
-
-pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
-    let visible = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    visible
-        .then(|| Secret::new(text))
-        .ok_or("visible ASCII characters")
 }
 
 pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
@@ -176,6 +186,9 @@ pub(super) fn task_ref(text: &str) -> Result<TaskRef, &'static str> {
     }
 }
 
+/// The most letters that the code of a language has, as in ISO 639.
+const MAX_LANGUAGE_CODE_CHARS: usize = 3;
+
 /// A language tag as the service takes it, but for names of languages such as `german`: they
 /// are well-formed tags, and no language has a code of more than three letters.
 pub(super) fn language(text: &str) -> Result<Language, &'static str> {
@@ -187,9 +200,6 @@ pub(super) fn language(text: &str) -> Result<Language, &'static str> {
         .filter(has_code)
         .ok_or("a BCP-47 tag, such as de or pt-BR, and not the name of a language")
 }
-
-/// The most letters that the code of a language has, as in ISO 639.
-const MAX_LANGUAGE_CODE_CHARS: usize = 3;
 
 /// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be
 /// taken for the name of a part, and silence the log.

@@ -1,4 +1,4 @@
-//! Public keys in PEM and in JSON Web Key Sets. ring checks a key only when it verifies, so what
+//! Secrets, and public keys in PEM and in JSON Web Key Sets. ring checks a key only when it verifies, so what
 //! no token could be signed with is refused here.
 
 use std::{ops::RangeInclusive, sync::Arc};
@@ -10,7 +10,8 @@ use jsonwebtoken::{
 use rustls::pki_types::{SubjectPublicKeyInfoDer, alg_id::ECDSA_P256, pem::PemObject};
 use serde::Deserialize;
 
-use super::{super::crypto::without_leading_zeros, Key, KeySet};
+use super::{super::crypto::without_leading_zeros, Key};
+use crate::config::Secret;
 
 /// Why a text holds no keys. It never quotes the text.
 pub(super) type KeyFormatError = &'static str;
@@ -23,8 +24,15 @@ const DER_OVERHEAD_BYTES: usize = 14;
 const POINT_BYTES: usize = 65;
 const ED25519_BYTES: usize = 32;
 
+/// Reads the secret of a file, without the end of its line.
+pub(super) fn secret(text: &[u8]) -> Result<Secret, KeyFormatError> {
+    let text = str::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
+    let secret = Secret::for_signing(text.trim_end_matches(['\r', '\n']));
+    secret.ok_or("its secret is shorter than 32 bytes")
+}
+
 /// Reads the public key of a PEM file.
-pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
+pub(super) fn public_key(text: &[u8]) -> Result<Key, KeyFormatError> {
     let label = String::from_utf8_lossy(text);
     if label.contains("PRIVATE KEY-----") {
         return Err(
@@ -61,12 +69,11 @@ pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
         })
     });
     keys.find(is_usable)
-        .map(|key| KeySet::One(Arc::new(key)))
         .ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")
 }
 
 /// Reads a key set. Keys of other types or for other purposes are left out; one must remain.
-pub(super) fn key_set(text: &[u8]) -> Result<KeySet, KeyFormatError> {
+pub(super) fn key_set(text: &[u8]) -> Result<Vec<(Option<String>, Arc<Key>)>, KeyFormatError> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<serde_json::Value>,
@@ -81,7 +88,7 @@ pub(super) fn key_set(text: &[u8]) -> Result<KeySet, KeyFormatError> {
     let keys: Vec<_> = keys.collect();
     match keys.is_empty() {
         true => Err("it has no usable key"),
-        false => Ok(KeySet::Named(keys)),
+        false => Ok(keys),
     }
 }
 
@@ -148,7 +155,10 @@ UV6rjJVDYH2EscbBBeJNYu5IAtbbSNQK2fy++K/0Mtm36WBT0jw56bn1FA==
     #[test]
     fn a_truncated_public_key_is_refused() {
         let whole = PEM.as_bytes();
-        assert_eq!(public_key(whole).expect("a key").len(), 1);
+        assert_eq!(
+            public_key(whole).expect("a key").algorithm,
+            Algorithm::ES256
+        );
         for length in 0..PEM.trim_end().len() {
             let cut = whole.get(..length).expect("a part");
             assert!(public_key(cut).is_err(), "{length}");

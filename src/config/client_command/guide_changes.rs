@@ -2,7 +2,7 @@
 
 use std::{env, path::PathBuf};
 
-use clap::{Args, ValueHint, builder::NonEmptyStringValueParser};
+use clap::{Args, ValueHint};
 
 use super::{GuideRef, TaskRef, guide_ref};
 use crate::{
@@ -13,7 +13,6 @@ use crate::{
 /// The editor where neither a flag nor the environment names one.
 const DEFAULT_EDITOR: &str = "vi";
 
-/// What `delete` deletes.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct DeleteArgs {
     /// The guids of tasks, or names that only one task has
@@ -27,14 +26,13 @@ pub struct DeleteArgs {
     pub purge_history: bool,
 }
 
-/// What `edit` edits, and with what.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct EditArgs {
     /// The guid of the task, or its name if no other task has it
     #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: TaskRef,
     /// The editor, a command that gets the name of the file [default: $VISUAL, or else $EDITOR, or else vi]
-    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "COMMAND", value_parser = value::text)]
     pub editor: Option<String>,
     /// Leave translations unlocked whose texts the edit changes
     #[arg(long)]
@@ -54,7 +52,6 @@ impl EditArgs {
     }
 }
 
-/// What `diff` compares.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct DiffArgs {
     /// The document, - for standard input; or a revision of a stored guide, by its guid or name
@@ -68,20 +65,14 @@ pub struct DiffArgs {
     #[arg(value_name = "GUIDE[@REVISION]", value_parser = guide_ref)]
     pub target: Option<GuideRef>,
     /// What would become of steps that the task has and the document leaves out [default: the document would be refused]
-    #[arg(
-        long,
-        value_name = "keep|delete",
-        hide_possible_values = true,
-        ignore_case = true
-    )]
+    #[arg(long, ignore_case = true)]
     pub absent_steps: Option<AbsentSteps>,
 }
 
-/// What `apply` applies, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ApplyArgs {
     /// Documents, and directories of them: every .json file in it and below it
-    #[arg(required = true, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
+    #[arg(required = true, value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
     /// Show what would be done, and store nothing
     #[arg(long)]

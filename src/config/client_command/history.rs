@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clap::{ArgGroup, Args, builder::NonEmptyStringValueParser};
+use clap::{ArgGroup, Args};
 
 use super::TaskRef;
 use crate::{
@@ -87,7 +87,6 @@ fn revision(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// What `history` lists.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[group(skip)]
 #[command(group = ArgGroup::new("subject").required(true).args(["task", "deleted"]))]
@@ -100,21 +99,19 @@ pub struct HistoryArgs {
     pub deleted: bool,
 }
 
-/// What `keep` keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct KeepArgs {
     /// The guid of the task, or its name if no other task has it
     #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: TaskRef,
     /// A note about the revision, of at most 1,000 characters
-    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = value::text)]
     pub note: Option<String>,
     /// A name of the revision; one that names another revision of the guide moves
     #[arg(long, value_name = "NAME", value_parser = alias)]
     pub alias: Option<String>,
 }
 
-/// What `restore` restores, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RestoreArgs {
     /// The guide, by guid or name, and the number or alias of the revision; the guide may be deleted
@@ -131,7 +128,6 @@ pub struct RestoreArgs {
     pub skip_missing_subtasks: bool,
 }
 
-/// Which alias `alias` sets or removes.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct AliasArgs {
     /// The guid of the task, or its name if no other task has it; it may be deleted
@@ -165,7 +161,6 @@ fn changes_start(text: &str) -> Result<ChangesStart, &'static str> {
     }
 }
 
-/// Which changes `changes` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ChangesArgs {
     /// Only changes of this task and its steps: its guid, or its name if no other task has it; it may be deleted

@@ -51,6 +51,81 @@ fn a_value_that_is_overridden_is_not_checked() {
         .says(&["listen = \"127.0.0.1:1\"", "log = \"warn\""]);
 }
 
+/// The command line was once read again without end.
+#[test]
+fn a_wrong_flag_that_equals_the_value_of_the_file_or_the_environment_is_named() {
+    for args in [&[][..], &["serve"], &["config", "--check"]] {
+        let args = [args, &["--config=e.toml", "--listen=9464"]].concat();
+        let command = || command(&args).file("e.toml", "listen = \"9464\"\n");
+        for output in [
+            command().run(),
+            command().env("EXPERTISE_LISTEN", "9464").run(),
+        ] {
+            let line = output.failure(2);
+            let start = "expertise: --listen is \"9464\": it must be an IP address";
+            assert!(line.starts_with(start), "{args:?}: {line}");
+        }
+    }
+}
+
+#[test]
+fn help_shows_no_value_of_the_file_or_the_environment() {
+    let file = "jwt_secret = \"hush, these are 32 bytes or more\"\n\
+                database_url = \"postgres://ann:hush@db/e\"\n";
+    for args in [&[][..], &["serve"], &["config"], &["token"], &["migrate"]] {
+        for flag in ["--help", "-h"] {
+            let args = [args, &["--config=e.toml", flag]].concat();
+            let output = command(&args)
+                .file("e.toml", file)
+                .env("EXPERTISE_JWT_ISSUER", "hush")
+                .env("EXPERTISE_TOKEN", "hush")
+                .run()
+                .succeeded();
+            output.stdout.says(&["[env: EXPERTISE_"]);
+            assert!(!output.stdout.contains("hush"), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn variables_of_a_connection_do_not_concern_commands_on_files() {
+    let guide = "{\"task\": {\"name\": \"A\", \"productId\": \"7\"}}";
+    for args in [&["lint", "a.json"][..], &["graph", "a.json"]] {
+        let output = command(args)
+            .file("a.json", guide)
+            .env("EXPERTISE_ACCOUNT", "a b")
+            .env("EXPERTISE_SERVER", "localhost")
+            .env("EXPERTISE_CA_FILE", "none.pem")
+            .run();
+        assert_eq!(output.code, Some(0), "{args:?}: {}", output.stderr);
+    }
+    let online = command(&["lint", "--online", "a.json"]).env("EXPERTISE_ACCOUNT", "a b");
+    let line = online.file("a.json", guide).run().failure(2);
+    assert!(line.contains("EXPERTISE_ACCOUNT is \"a b\""), "{line}");
+}
+
+#[test]
+fn every_setting_of_tls_is_named_that_a_server_without_tls_does_not_use() {
+    let output = command(&["list", "--account=demo", "--server=http://127.0.0.1:1"])
+        .env("EXPERTISE_CA_FILE", "/dev/null")
+        .env("EXPERTISE_CLIENT_CERT_FILE", "/dev/null")
+        .env("EXPERTISE_SERVER_NAME", "guides")
+        .run();
+    assert_eq!(output.code, Some(2));
+    let names: Vec<_> = output
+        .stderr
+        .lines()
+        .map(|line| line.split(' ').nth(1))
+        .collect();
+    let expected = [
+        "EXPERTISE_CA_FILE",
+        "EXPERTISE_CLIENT_CERT_FILE",
+        "EXPERTISE_SERVER_NAME",
+        "EXPERTISE_CLIENT_KEY_FILE",
+    ];
+    assert_eq!(names, expected.map(Some), "{}", output.stderr);
+}
+
 #[test]
 fn a_file_with_the_wrong_content_is_named_by_its_setting() {
     let line = command(&[

@@ -82,6 +82,8 @@ TLS_CLIENT_CA_FILE=
 
 token --account=42 --scope=read AUTH=header JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_ISSUER=us JWT_AUDIENCE=expertise
+token --account=42 --scope=read --private-key-file=key.pem JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us JWT_AUDIENCE=expertise
+token --account=42 --scope=read --private-key-file=key.pem JWT_SECRET_FILE=secret JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us
