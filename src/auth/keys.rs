@@ -120,10 +120,11 @@ pub struct KeysRead {
 enum KeySet {
     /// A single key, which serves any key id.
     One(Arc<Key>),
-    /// Keys by their ids. Keys of different types may share an id (RFC 7517,
-    /// section 4.5).
-    Named(Vec<(Option<String>, Arc<Key>)>),
+    Named(NamedKeys),
 }
+
+/// Keys with their ids. Keys of different types may share an id (RFC 7517, section 4.5).
+type NamedKeys = Vec<(Option<String>, Arc<Key>)>;
 
 impl KeySet {
     /// Whether there is a key with this id, for any algorithm.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
-use url::Url;
+use url::{Position, Url};
 
 use super::{
     MASK,
@@ -123,12 +123,15 @@ impl PostgresUrl {
                 "a URL with known parameters only: options, password, {PUBLIC_PARAMETERS}"
             ));
         }
+        let valid = format!(
+            "a URL with valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr an IP \
+             address, and statement-cache-capacity a number"
+        );
+        let is_encoded = url[Position::BeforeUsername..Position::BeforeHost].contains('%');
         match PgConnectOptions::from_str(url.as_str()) {
             Ok(_) => Ok(Self(url)),
-            Err(_) => Err(format!(
-                "{FORM}; and valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr \
-                 an IP address, and statement-cache-capacity a number"
-            )),
+            Err(_) if is_encoded => Err(format!("{FORM}; and {valid}")),
+            Err(_) => Err(valid),
         }
     }
 

@@ -10,7 +10,7 @@ use jsonwebtoken::{
 use rustls::pki_types::{SubjectPublicKeyInfoDer, alg_id::ECDSA_P256, pem::PemObject};
 use serde::Deserialize;
 
-use super::{super::crypto::without_leading_zeros, Key};
+use super::{super::crypto::without_leading_zeros, Key, NamedKeys};
 use crate::config::Secret;
 
 /// Why a text holds no keys. It never quotes the text.
@@ -73,7 +73,7 @@ pub(super) fn public_key(text: &[u8]) -> Result<Key, KeyFormatError> {
 }
 
 /// Reads a key set. Keys of other types or for other purposes are left out; one must remain.
-pub(super) fn key_set(text: &[u8]) -> Result<Vec<(Option<String>, Arc<Key>)>, KeyFormatError> {
+pub(super) fn key_set(text: &[u8]) -> Result<NamedKeys, KeyFormatError> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<serde_json::Value>,
