@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use proptest::{
+    collection::vec, prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner,
+};
 
 use super::{exported, given_guide, publish, retitle};
 use crate::kit::{
     databases::{self, runtime},
     prelude::*,
-    random_writes,
+    random_writes::{self, Write},
     scratch::Scratch,
     server::{Settings, TestServer},
     sql::SqlConnection,
@@ -180,7 +182,7 @@ fn no_checkpoint_is_made_without_an_interval() {
 }
 
 /// Writes, each with the minutes that pass before it.
-type History = Vec<(random_writes::Write, u64)>;
+type History = Vec<(Write, u64)>;
 
 /// Every checkpoint is of a state that an export showed, and none is made within the interval.
 async fn laws_hold(url: String, histories: Vec<History>) {
@@ -231,8 +233,15 @@ async fn laws_hold(url: String, histories: Vec<History>) {
 }
 
 fn laws_hold_on(url: String) {
-    let histories = vec(vec((random_writes::write(), 0..50_u64), 10..24), 6);
-    let histories = histories.new_tree(&mut TestRunner::default());
+    let writes = vec((random_writes::write(), 0..50_u64), 10..24);
+    let history = (writes, any::<Index>()).prop_map(|(mut history, task)| {
+        // A change, and one that keeps what it has made.
+        history.push((Write::CreateTask(Vec::new(), false, false), 0));
+        history.push((Write::AppendStep(task, Vec::new(), false), 0));
+        history.push((Write::AppendStep(task, Vec::new(), false), 60));
+        history
+    });
+    let histories = vec(history, 6).new_tree(&mut TestRunner::default());
     let histories = histories.expect("histories").current();
     println!("{histories:?}");
     runtime().block_on(laws_hold(url, histories));
