@@ -92,7 +92,8 @@ struct TrustSettings {
     server_name: Option<String>,
 }
 
-/// How often and how soon a failed call is repeated.
+// How often and how soon a failed call is repeated. Not a doc comment: clap would show it as the
+// description of each command that flattens this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct RetrySettings {
     /// How often a failed request is repeated, 0 to 100

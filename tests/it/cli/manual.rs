@@ -1,5 +1,7 @@
 //! Completions and manual pages.
 
+use std::collections::BTreeSet;
+
 use crate::kit::command::{Says, command};
 
 const SUBCOMMANDS: [&str; 28] = [
@@ -50,6 +52,12 @@ fn the_help_lists_every_subcommand_and_no_other() {
         .collect();
     let expected: Vec<&str> = SUBCOMMANDS.iter().copied().chain(["help"]).collect();
     assert_eq!(names, expected, "{help}");
+    let described: BTreeSet<&str> = commands.lines().filter_map(|line| line.get(15..)).collect();
+    assert_eq!(
+        described.len(),
+        commands.lines().count(),
+        "two are described alike: {help}"
+    );
 }
 
 #[test]
