@@ -13,7 +13,7 @@ use super::{
     outside::{OutsideUses, find_outside_uses},
     read_by_ids,
     steps::{self, Bodies, steps_by_subtask},
-    tasks::{self, find_tasks_named, task_sizes},
+    tasks::{self, TaskSize, find_tasks_named, task_sizes},
 };
 use crate::{
     analysis_threads::analyse_by_weight,
@@ -111,7 +111,9 @@ impl Account {
     ) -> Result<(GuideDraft, WorkMemory), StoreError> {
         let (root, planned, stored) = match source {
             GuideSource::Stored(root) => {
-                let found = FoundTasks::find(scope, BTreeSet::from([root.0]), 0).await?;
+                // One statement reads a small task with its size. Most tasks are small.
+                let small = tasks::find_small_row(scope, *root).await?;
+                let found = FoundTasks::find(scope, BTreeSet::from([root.0]), 0, small).await?;
                 (*root, SourceTasks::new(), found)
             }
             GuideSource::Document(document) => {
@@ -119,7 +121,11 @@ impl Account {
                 subtasks.extend(find_tasks_named(scope, &document.named_subtasks()).await?);
                 let (root, planned) = self.plan_document(scope, document, &subtasks).await?;
                 let subtasks = subtasks.iter().map(|task| task.0).collect();
-                (root, planned, FoundTasks::find(scope, subtasks, 1).await?)
+                (
+                    root,
+                    planned,
+                    FoundTasks::find(scope, subtasks, 1, None).await?,
+                )
             }
         };
         let memory = stored.reserve_memory(self.max_message_bytes())?;
@@ -165,6 +171,8 @@ impl Account {
 #[derive(Default)]
 struct FoundTasks {
     ids: BTreeSet<Uuid>,
+    /// The root, if it was read.
+    root: Option<task::Model>,
     /// The tasks whose steps are read: those that are not too deep, and within [`MAX_GUIDE_STEPS`].
     with_steps: Vec<Uuid>,
     step_count: usize,
@@ -180,10 +188,17 @@ impl FoundTasks {
         scope: Scope<'_, impl ConnectionTrait>,
         mut level: BTreeSet<Uuid>,
         first_depth: usize,
+        root: Option<task::Model>,
     ) -> Result<Self, StoreError> {
-        let mut found = Self::default();
+        let mut found = Self {
+            root,
+            ..Self::default()
+        };
         for depth in first_depth..=MAX_SUBTASK_LEVELS + 1 {
-            let mut tasks = task_sizes(scope, task::Column::Guid, level).await?;
+            let mut tasks = match found.root.as_ref().filter(|_| depth == 0) {
+                Some(root) => vec![TaskSize::from(root)],
+                None => task_sizes(scope, task::Column::Guid, level).await?,
+            };
             tasks.sort_unstable_by_key(|task| task.guid);
             let mut with_steps = Vec::new();
             for task in tasks {
@@ -230,9 +245,15 @@ impl FoundTasks {
         }
     }
 
-    async fn read(self, scope: Scope<'_, impl ConnectionTrait>) -> Result<SourceTasks, StoreError> {
-        let ids = Vec::from_iter(self.ids);
-        let tasks = tasks::list_rows(scope, &ids).await?;
+    async fn read(
+        mut self,
+        scope: Scope<'_, impl ConnectionTrait>,
+    ) -> Result<SourceTasks, StoreError> {
+        let read = Vec::from_iter(self.root);
+        for root in &read {
+            self.ids.remove(&root.guid);
+        }
+        let tasks = tasks::list_rows(scope, &Vec::from_iter(self.ids), read).await?;
         let mut steps = steps::list_rows(scope, &self.with_steps, Bodies::Mark).await?;
         let with_steps = BTreeSet::from_iter(self.with_steps);
         let tasks = tasks.into_iter().map(|rows| {

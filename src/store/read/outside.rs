@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use sea_orm::{ConnectionTrait, QueryOrder, QuerySelect};
+use sea_orm::{
+    ConnectionTrait, FromQueryResult, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Asterisk, Query, UnionType},
+};
 use uuid::Uuid;
 
 use super::{
     MAX_IDS_PER_STATEMENT,
     guide::MEMORY_PER_BYTE,
-    name_users::{NameUser, name_uses, read_texts, read_users},
+    name_users::{NameUser, NamingFields, name_uses, read_texts, read_users},
 };
 use crate::{
     call_context::WorkMemory,
@@ -23,7 +26,7 @@ use crate::{
     },
     store::{
         account::Scope,
-        entity::name_use::{Column, NameUse, indexed_name},
+        entity::name_use::{self, Column, NameUse, indexed_name},
         error::StoreError,
         rows::read_product,
     },
@@ -75,153 +78,211 @@ pub async fn find_outside_uses(
 ) -> Result<OutsideUses, StoreError> {
     let tasks = draft.tasks().map(|task| task.task.guid.0);
     let steps = draft.steps().map(|step| step.step.guid.0);
-    let inside = tasks.chain(steps).collect();
-    let read = draft.account_variables();
-    let read = read.filter(|variable| variable.is_read);
-    let setters = find_users(scope, NameUse::Sets, read, &inside, replaced).await?;
-    let set = draft.account_variables().filter(|variable| {
+    let inside: HashSet<Uuid> = tasks.chain(steps).collect();
+    let set = |variable: &&Variable| {
         replaced.is_some() && variable.task.is_none() && !variable.setters.is_empty()
-    });
-    let mut readers = find_users(scope, NameUse::Reads, set, &inside, replaced).await?;
-    if !readers.is_complete {
-        readers.users.clear();
+    };
+    let names = [
+        names_of(
+            draft
+                .account_variables()
+                .filter(|variable| variable.is_read),
+        ),
+        names_of(draft.account_variables().filter(set)),
+    ];
+    let max_users = MAX_USERS + inside.len();
+    let [set, read] = read_index(scope, &names, INDEX_ROWS_PER_USER * max_users).await?;
+    let [set_names, read_names] = &names;
+    let mut setters = OutsideUsers::new(set_names, set, &inside);
+    let mut readers = OutsideUsers::new(read_names, read, &inside);
+    let ids: BTreeSet<Uuid> = setters.ids.union(&readers.ids).copied().collect();
+    let mut users = read_users(scope, &Vec::from_iter(ids)).await?;
+    if let Some(replaced) = replaced {
+        users.retain(|user| !replaced.contains(&TaskId(user.task)));
     }
-    let users = setters.users.iter().chain(&readers.users);
-    let bytes: i64 = users.map(|user| user.size).sum();
+    setters.keep_fitting(&users);
+    readers.keep_fitting(&users);
+    if !readers.is_complete {
+        readers.ids.clear();
+    }
+    users.retain(|user| setters.ids.contains(&user.guid) || readers.ids.contains(&user.guid));
+    let bytes: i64 = users.iter().map(|user| user.size).sum();
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     if !memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
         return Err(Error::Overloaded.into());
     }
+    let texts = read_texts(scope, &users).await?;
     Ok(OutsideUses {
-        setters: read_setters(scope, setters).await?,
-        readers: read_readers(scope, readers).await?,
+        setters: setters.setters(&texts)?,
+        readers: readers.readers(&texts)?,
     })
 }
 
-/// The tasks and steps outside a guide that use names in one way, in the order of their ids.
+/// Names by their form in the index.
+type Names<'a> = BTreeMap<String, &'a str>;
+
+fn names_of<'a>(variables: impl Iterator<Item = &'a Variable>) -> Names<'a> {
+    variables
+        .map(|variable| (indexed_name(&variable.name), variable.name.as_str()))
+        .collect()
+}
+
+/// Rows of the index that set the first names, and rows that read the second ones, in the order of their
+/// ids. If there are more than `max_rows` of either, one more is returned.
+async fn read_index(
+    scope: Scope<'_, impl ConnectionTrait>,
+    names: &[Names<'_>; 2],
+    max_rows: usize,
+) -> Result<[Vec<name_use::Model>; 2], StoreError> {
+    let mut rows = [Vec::new(), Vec::new()];
+    let mut keys = names.each_ref().map(|names| names.keys());
+    loop {
+        let uses = keys.iter_mut().zip([NameUse::Sets, NameUse::Reads]);
+        let uses = uses.filter_map(|(keys, name_use)| {
+            let keys: Vec<&String> = keys.take(MAX_IDS_PER_STATEMENT).collect();
+            let uses = name_uses(scope, name_use, (!keys.is_empty()).then_some(keys)?)
+                .order_by_asc(Column::Guid)
+                .limit(max_rows as u64 + 1);
+            // SQLite limits the parts of a union only as subqueries.
+            let mut part = Query::select();
+            part.column(Asterisk)
+                .from_subquery(uses.into_query(), "uses");
+            Some(part)
+        });
+        let statement = uses.reduce(|mut all, part| all.union(UnionType::All, part).take());
+        let Some(statement) = statement else {
+            return Ok(rows);
+        };
+        for row in scope.db.query_all(&statement).await? {
+            let row = name_use::Model::from_query_result(&row, "")?;
+            let [set, read] = &mut rows;
+            match row.name_use {
+                NameUse::Sets => set.push(row),
+                NameUse::Reads => read.push(row),
+            }
+        }
+        for rows in &mut rows {
+            rows.sort_unstable_by_key(|row| row.guid);
+            rows.truncate(max_rows + 1);
+        }
+    }
+}
+
+/// The tasks and steps outside a guide that use names in one way.
 struct OutsideUsers<'a> {
     /// The names that they use.
     names: BTreeSet<&'a str>,
-    users: Vec<NameUser>,
+    ids: BTreeSet<Uuid>,
     /// Whether none was left out.
     is_complete: bool,
 }
 
-/// Finds the first tasks and steps that use one of the names. Tasks and steps of `inside`, and steps of
-/// replaced tasks, are left out.
-async fn find_users<'a>(
-    scope: Scope<'_, impl ConnectionTrait>,
-    name_use: NameUse,
-    variables: impl Iterator<Item = &'a Variable>,
-    inside: &HashSet<Uuid>,
-    replaced: Option<&BTreeSet<TaskId>>,
-) -> Result<OutsideUsers<'a>, StoreError> {
-    let max_users = MAX_USERS + inside.len();
-    let max_rows = INDEX_ROWS_PER_USER * max_users;
-    let names = variables.map(|variable| (indexed_name(&variable.name), variable.name.as_str()));
-    let names: BTreeMap<String, &str> = names.collect();
-    let keys: Vec<&String> = names.keys().collect();
-    let mut rows: Vec<(Uuid, String)> = Vec::new();
-    for keys in keys.chunks(MAX_IDS_PER_STATEMENT) {
-        let found = name_uses(scope, name_use, keys.iter().copied())
-            .select_only()
-            .columns([Column::Guid, Column::Name])
-            .order_by_asc(Column::Guid)
-            .limit(max_rows as u64 + 1)
-            .into_tuple::<(Uuid, String)>()
-            .all(scope.db);
-        rows.extend(found.await?);
-        rows.sort_unstable();
-        rows.truncate(max_rows + 1);
-    }
-    let has_all_rows = rows.len() <= max_rows;
-    rows.truncate(max_rows);
-    rows.retain(|(guid, _)| !inside.contains(guid));
-    let mut used: BTreeSet<&str> = names.values().copied().collect();
-    if has_all_rows && rows.len() <= MAX_ROWS_BY_NAME {
-        let keys = rows.iter().map(|(_, key)| key);
-        used = keys.filter_map(|key| names.get(key).copied()).collect();
-    }
-    let mut ids: Vec<Uuid> = rows.into_iter().map(|(guid, _)| guid).collect();
-    ids.dedup();
-    let mut is_complete = has_all_rows && ids.len() <= max_users;
-    ids.truncate(max_users);
-    let mut users = read_users(scope, &ids).await?;
-    let is_replaced =
-        |user: &NameUser| replaced.is_some_and(|replaced| replaced.contains(&TaskId(user.task)));
-    users.retain(|user| !is_replaced(user));
-    let mut bytes_left = MAX_BYTES;
-    users.retain(|user| {
-        let fits = user.size <= bytes_left;
-        bytes_left -= if fits { user.size } else { 0 };
-        is_complete &= fits;
-        fits
-    });
-    Ok(OutsideUsers {
-        names: used,
-        users,
-        is_complete,
-    })
-}
-
-/// The observations that set the names, by name.
-async fn read_setters(
-    scope: Scope<'_, impl ConnectionTrait>,
-    found: OutsideUsers<'_>,
-) -> Result<BTreeMap<String, OutsideSetters>, StoreError> {
-    let mut by_name: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
-    for name in &found.names {
-        by_name.insert((*name).to_owned(), Vec::new());
-    }
-    for (step, fields) in read_texts(scope, &found.users).await? {
-        let question = fields.question.ok_or(StoreError::Corrupt("content"))?;
-        let name = account_name(read_product(step.product_id)?, question.name.as_str());
-        if let Some(setters) = by_name.get_mut(&name) {
-            let keys = question.values.into_iter();
-            setters.push(OutsideSetter {
-                task: TaskId(step.task),
-                step: StepId(step.guid),
-                title: step.title,
-                keys: keys.map(|value| value.key.into_string()).collect(),
-            });
+impl<'a> OutsideUsers<'a> {
+    fn new(names: &Names<'a>, mut rows: Vec<name_use::Model>, inside: &HashSet<Uuid>) -> Self {
+        let max_users = MAX_USERS + inside.len();
+        let max_rows = INDEX_ROWS_PER_USER * max_users;
+        let has_all_rows = rows.len() <= max_rows;
+        rows.truncate(max_rows);
+        rows.retain(|row| !inside.contains(&row.guid));
+        let mut used: BTreeSet<&str> = names.values().copied().collect();
+        if has_all_rows && rows.len() <= MAX_ROWS_BY_NAME {
+            used = rows
+                .iter()
+                .filter_map(|row| names.get(&row.name).copied())
+                .collect();
+        }
+        let ids: BTreeSet<Uuid> = rows.iter().map(|row| row.guid).collect();
+        Self {
+            names: used,
+            is_complete: has_all_rows && ids.len() <= max_users,
+            ids: ids.into_iter().take(max_users).collect(),
         }
     }
-    let list = match found.is_complete {
-        true => OutsideSetters::All,
-        false => OutsideSetters::TooMany,
-    };
-    let by_name = by_name.into_iter();
-    Ok(by_name
-        .map(|(name, setters)| (name, list(setters)))
-        .collect())
-}
 
-/// The conditions that read the names, by name. If some were left out, none are read.
-async fn read_readers(
-    scope: Scope<'_, impl ConnectionTrait>,
-    found: OutsideUsers<'_>,
-) -> Result<BTreeMap<String, OutsideReaders>, StoreError> {
-    if !found.is_complete {
-        let names = found.names.into_iter();
-        return Ok(names
-            .map(|name| (name.to_owned(), OutsideReaders::TooMany))
-            .collect());
+    /// Keeps the users that exist, in the order of their ids, as far as their texts fit into
+    /// [`MAX_BYTES`].
+    fn keep_fitting(&mut self, users: &[NameUser]) {
+        let ids = std::mem::take(&mut self.ids);
+        let mut bytes_left = MAX_BYTES;
+        for user in users.iter().filter(|user| ids.contains(&user.guid)) {
+            if user.size <= bytes_left {
+                bytes_left -= user.size;
+                self.ids.insert(user.guid);
+            } else {
+                self.is_complete = false;
+            }
+        }
     }
-    let mut by_name: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
-    for (_, fields) in read_texts(scope, &found.users).await? {
-        let dependencies = fields.dependencies.ok_or(StoreError::Corrupt("content"))?;
-        dependencies.for_each_condition(&mut |condition| {
-            let name = full_name(condition);
-            if found.names.contains(name.as_str()) {
-                by_name.entry(name).or_default().push(OutsideReader {
-                    operator: condition.operator,
-                    targets: TargetSet::new(&condition.targets),
+
+    fn own<'t>(
+        &self,
+        texts: &'t [(NameUser, NamingFields)],
+    ) -> impl Iterator<Item = &'t (NameUser, NamingFields)> {
+        texts
+            .iter()
+            .filter(|(user, _)| self.ids.contains(&user.guid))
+    }
+
+    /// The observations that set the names, by name.
+    fn setters(
+        &self,
+        texts: &[(NameUser, NamingFields)],
+    ) -> Result<BTreeMap<String, OutsideSetters>, StoreError> {
+        let names = self.names.iter().map(|name| (*name).to_owned());
+        let mut by_name: BTreeMap<String, Vec<OutsideSetter>> =
+            names.map(|name| (name, Vec::new())).collect();
+        for (step, fields) in self.own(texts) {
+            let question = fields.question.as_ref();
+            let question = question.ok_or(StoreError::Corrupt("content"))?;
+            let name = account_name(read_product(step.product_id)?, question.name.as_str());
+            if let Some(setters) = by_name.get_mut(&name) {
+                let keys = question.values.iter();
+                setters.push(OutsideSetter {
+                    task: TaskId(step.task),
+                    step: StepId(step.guid),
+                    title: step.title.clone(),
+                    keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
                 });
             }
-        });
+        }
+        let list = match self.is_complete {
+            true => OutsideSetters::All,
+            false => OutsideSetters::TooMany,
+        };
+        let by_name = by_name.into_iter();
+        Ok(by_name
+            .map(|(name, setters)| (name, list(setters)))
+            .collect())
     }
-    let readers = by_name.into_iter();
-    Ok(readers
-        .map(|(name, readers)| (name, OutsideReaders::All(readers)))
-        .collect())
+
+    /// The conditions that read the names, by name. If some were left out, there are none.
+    fn readers(
+        &self,
+        texts: &[(NameUser, NamingFields)],
+    ) -> Result<BTreeMap<String, OutsideReaders>, StoreError> {
+        if !self.is_complete {
+            let names = self.names.iter();
+            return Ok(names
+                .map(|name| ((*name).to_owned(), OutsideReaders::TooMany))
+                .collect());
+        }
+        let mut by_name: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
+        for (_, fields) in self.own(texts) {
+            let dependencies = fields.dependencies.as_ref();
+            let dependencies = dependencies.ok_or(StoreError::Corrupt("content"))?;
+            dependencies.for_each_condition(&mut |condition| {
+                let name = full_name(condition);
+                if self.names.contains(name.as_str()) {
+                    by_name.entry(name).or_default().push(OutsideReader {
+                        operator: condition.operator,
+                        targets: TargetSet::new(&condition.targets),
+                    });
+                }
+            });
+        }
+        let readers = by_name.into_iter();
+        Ok(readers
+            .map(|(name, readers)| (name, OutsideReaders::All(readers)))
+            .collect())
+    }
 }

@@ -133,6 +133,16 @@ pub struct TaskSize {
     pub step_count: i64,
 }
 
+impl From<&task::Model> for TaskSize {
+    fn from(task: &task::Model) -> Self {
+        Self {
+            guid: task.guid,
+            size: task.size,
+            step_count: task.step_count,
+        }
+    }
+}
+
 /// The sizes of the tasks that have one of these ids in a column, in no order.
 pub async fn task_sizes(
     scope: Scope<'_, impl ConnectionTrait>,
@@ -144,13 +154,26 @@ pub async fn task_sizes(
     read_by_ids(scope, sizes, column, ids).await
 }
 
-/// The rows of tasks, in no order.
+/// The row of a task without translations, if it is small.
+pub async fn find_small_row(
+    scope: Scope<'_, impl ConnectionTrait>,
+    guid: TaskId,
+) -> Result<Option<task::Model>, StoreError> {
+    let row = scope
+        .find::<task::Entity>()
+        .filter(task::Column::Guid.eq(guid.0))
+        .filter(task::Column::Size.lte(LARGE_BYTES));
+    Ok(row.all(scope.db).await?.pop())
+}
+
+/// The rows of tasks, in no order, with those that were read before.
 pub async fn list_rows(
     scope: Scope<'_, impl ConnectionTrait>,
     ids: &[Uuid],
+    mut rows: Vec<task::Model>,
 ) -> Result<Vec<TaskRows>, StoreError> {
-    let (rows, ids) = (scope.find::<task::Entity>(), ids.iter().copied());
-    let rows = read_by_ids(scope, rows, task::Column::Guid, ids).await?;
+    let (found, ids) = (scope.find::<task::Entity>(), ids.iter().copied());
+    rows.extend(read_by_ids(scope, found, task::Column::Guid, ids).await?);
     with_translations(scope, rows, |row| row).await
 }
 
