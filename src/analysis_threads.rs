@@ -12,7 +12,10 @@ use tracing::Instrument;
 
 use crate::{
     call_context::{CallContext, WorkMemory},
-    domain::{Error, Result, analysis::StopSignal},
+    domain::{
+        Error, Result,
+        analysis::{NEVER, StopSignal},
+    },
 };
 
 /// Work of at most this weight, in steps, conditions, targets and keys, is light: it takes
@@ -54,7 +57,7 @@ impl AnalysisThreads {
         if weight <= MAX_LIGHT_WEIGHT {
             let started = Instant::now();
             let takes_long = || started.elapsed() >= MAX_LIGHT_TIME;
-            if let Some(result) = analysis(StopSignal::new(&takes_long)) {
+            if let Some(result) = analysis(&takes_long) {
                 return Ok(result);
             }
         }
@@ -69,7 +72,7 @@ impl AnalysisThreads {
         analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
         match weight {
-            ..=MAX_LIGHT_WEIGHT => analysis(StopSignal::NEVER).ok_or(Error::CallOver),
+            ..=MAX_LIGHT_WEIGHT => analysis(NEVER).ok_or(Error::CallOver),
             _ => self.run_on_own_thread(weight, analysis).await,
         }
     }
@@ -116,7 +119,7 @@ pub async fn analyse_by_weight<T: Send + 'static>(
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> Result<T> {
     match weight {
-        ..=MAX_LIGHT_WEIGHT => analysis(StopSignal::NEVER).ok_or(Error::CallOver),
+        ..=MAX_LIGHT_WEIGHT => analysis(NEVER).ok_or(Error::CallOver),
         _ => on_own_thread(stopping_with_call(analysis))
             .await?
             .ok_or(Error::CallOver),
@@ -130,7 +133,7 @@ fn stopping_with_call<T>(
     let call = CallContext::current();
     move || {
         let is_over = || call.as_ref().is_some_and(CallContext::is_over);
-        analysis(StopSignal::new(&is_over))
+        analysis(&is_over)
     }
 }
 

@@ -17,8 +17,8 @@ mod truth;
 mod value;
 mod variable;
 
-pub use budget::{Allowance, Budget, DECISION_WORK, StopSignal};
-pub use condition::{CompiledCondition, Dependencies, Logic, TraceReason};
+pub use budget::{Allowance, Budget, DECISION_WORK, NEVER, StopSignal};
+pub use condition::{CompiledCondition, Dependencies, TraceReason};
 pub use evaluation::{Evaluation, Evaluator, TaskVisit, Visit, evaluate};
 pub use fingerprint::Fingerprint;
 pub use guide::{
@@ -28,9 +28,9 @@ pub use guide::{
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{
-    AnswerFilter, Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
-    ReferencePlace, VariableFilter,
+    Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage, ReferencePlace,
+    VariableFilter,
 };
 pub use truth::Truth;
 pub use value::{TargetSet, ValueSet, VariableValue, numeric_text};
-pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};
+pub use variable::{Outside, OutsideSetter, PossibleValues, Variable, VariableId};

@@ -7,6 +7,9 @@
 
 mod all_guides;
 mod alone;
+#[cfg(test)]
+#[allow(clippy::expect_used, clippy::indexing_slicing)]
+mod brute_force;
 mod conditions;
 mod conflict;
 mod content;
@@ -38,12 +41,11 @@ pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
     Unpublished, ValidationOptions,
 };
-pub use report::{FindingCounts, OtherGuides, OutsideReader, OutsideReaders, ValidationSubject};
+pub use report::{FindingCounts, OtherGuides, OutsideReader, ValidationSubject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 
 use report::Report;
 
-/// Most bytes of all findings. More are only counted.
 const MAX_FINDING_BYTES: usize = 32 * 1024 * 1024;
 
 /// The findings of a guide in order, and how many there are; `None` if nobody waits for

@@ -2,7 +2,7 @@
 
 use crate::{
     domain::{
-        analysis::{AnswerFilter, Reference, ReferenceFilter, ReferenceKind, VariableFilter},
+        analysis::{Reference, ReferenceFilter, ReferenceKind, VariableFilter},
         ids::TaskId,
         text::Tag,
         violation::{Reason, Violations},
@@ -41,7 +41,7 @@ pub fn filter(
     (violations.total() == before).then_some(ReferenceFilter::Variable(VariableFilter {
         name: variable,
         task: id,
-        answer: answer.map(|answer: Tag| AnswerFilter(answer.into_string())),
+        answer: answer.map(Tag::into_string),
     }))
 }
 

@@ -1,32 +1,13 @@
 //! What bounds an analysis: work and bytes, and a caller who waits for it. Work is counted and not
 //! timed, so that the same guide gets the same answer everywhere.
 
-use std::{cell::Cell, fmt};
+use std::cell::Cell;
 
-/// Tells an analysis to stop. The analysis looks at it between short pieces of work, and then
-/// returns nothing.
-#[derive(Clone, Copy)]
-pub struct StopSignal<'a>(&'a dyn Fn() -> bool);
+/// Whether an analysis is to stop. The analysis asks often, and then returns nothing.
+pub type StopSignal<'a> = &'a dyn Fn() -> bool;
 
-impl<'a> StopSignal<'a> {
-    /// For an analysis that always runs to its end.
-    pub const NEVER: Self = Self(&|| false);
-
-    /// A signal that is given once `is_given` returns true. It is called often.
-    pub fn new(is_given: &'a dyn Fn() -> bool) -> Self {
-        Self(is_given)
-    }
-
-    pub fn is_given(self) -> bool {
-        self.0()
-    }
-}
-
-impl fmt::Debug for StopSignal<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StopSignal")
-    }
-}
+/// For an analysis that always runs to its end.
+pub const NEVER: StopSignal<'static> = &|| false;
 
 /// The work of one decision of the solver. A unit of work is about a node of a formula.
 pub const DECISION_WORK: usize = 768;
@@ -36,7 +17,6 @@ const MAX_WORK: usize = 100_000 * DECISION_WORK;
 const MAX_HINT_WORK: usize = 20_000_000;
 
 /// What is left of a limit.
-#[derive(Debug)]
 pub struct Allowance(Cell<usize>);
 
 impl Allowance {
@@ -57,7 +37,6 @@ impl Allowance {
 }
 
 /// What an analysis may still take, and whether anybody waits for it.
-#[derive(Debug)]
 pub struct Budget<'a> {
     pub work: Allowance,
     pub hints: Allowance,
@@ -77,6 +56,6 @@ impl<'a> Budget<'a> {
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.stop.is_given()
+        (self.stop)()
     }
 }

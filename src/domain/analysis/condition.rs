@@ -1,9 +1,7 @@
 //! Compiled conditions: they name variables by index, and store their truth for an unknown
 //! value.
 
-use std::slice;
-
-use crate::domain::dependency::{Comparison, Group, LogicalOperator, Node, PlacedCondition};
+use crate::domain::dependency::{Comparison, Group, PlacedCondition};
 
 use super::{
     names::full_name,
@@ -17,9 +15,7 @@ use super::{
 pub enum TraceReason {
     /// It holds for the value, or for each possible value.
     Matched,
-    /// It does not hold for the value, or holds for no possible value.
     NotMatched,
-    /// The variable is known to be not answered.
     Unanswered,
     /// It is `>` or `<`, and the value is neither a number nor a numeric text, or no target
     /// is one.
@@ -41,47 +37,6 @@ pub struct CompiledCondition {
 pub struct Dependencies<'a> {
     pub group: &'a Group,
     pub conditions: &'a [CompiledCondition],
-}
-
-/// What groups are evaluated to: truths, or literals of a formula.
-pub trait Logic {
-    type Value: Copy;
-
-    fn condition(&mut self, condition: &CompiledCondition) -> Self::Value;
-    fn all(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value;
-    fn not(&mut self, value: Self::Value) -> Self::Value;
-
-    fn any(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value {
-        let negated: Vec<Self::Value> = values.into_iter().map(|value| self.not(value)).collect();
-        let none = self.all(negated);
-        self.not(none)
-    }
-
-    /// Whether dependencies hold. Without dependencies they do.
-    fn holds(&mut self, dependencies: Option<Dependencies<'_>>) -> Self::Value {
-        match dependencies {
-            None => self.all([]),
-            Some(Dependencies { group, conditions }) => {
-                evaluate(group, &mut conditions.iter(), self)
-            }
-        }
-    }
-}
-
-fn evaluate<L: Logic + ?Sized>(
-    group: &Group,
-    conditions: &mut slice::Iter<'_, CompiledCondition>,
-    logic: &mut L,
-) -> L::Value {
-    let nodes = group.nodes.iter().filter_map(|node| match node {
-        Node::Group(group) => Some(evaluate(group, conditions, logic)),
-        Node::Condition(_) => Some(logic.condition(conditions.next()?)),
-    });
-    let nodes: Vec<L::Value> = nodes.collect();
-    match group.operator {
-        LogicalOperator::And => logic.all(nodes),
-        LogicalOperator::Or => logic.any(nodes),
-    }
 }
 
 impl<'a> Dependencies<'a> {

@@ -1,15 +1,43 @@
 //! Which steps of a guide are visible, along one walk. Previews evaluate to truths, and validations to
 //! literals of a formula, so that both follow the same rules.
 
-use crate::domain::step::StepType;
+use std::slice;
+
+use crate::domain::{
+    dependency::{Group, LogicalOperator, Node},
+    step::StepType,
+};
 
 use super::{
-    condition::Logic,
+    condition::{CompiledCondition, Dependencies},
     guide::{Guide, GuideStep, StepPosition, SubtaskEntry},
 };
 
-/// What an evaluation is about: a viewer, and the values of variables.
-pub trait Evaluator: Logic {
+/// What an evaluation is about: a viewer, and the values of variables. What holds is a truth or a
+/// literal of a formula.
+pub trait Evaluator {
+    type Value: Copy;
+
+    fn condition(&mut self, condition: &CompiledCondition) -> Self::Value;
+    fn all(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value;
+    fn not(&mut self, value: Self::Value) -> Self::Value;
+
+    fn any(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value {
+        let negated: Vec<Self::Value> = values.into_iter().map(|value| self.not(value)).collect();
+        let none = self.all(negated);
+        self.not(none)
+    }
+
+    /// Whether dependencies hold. Without dependencies they do.
+    fn holds(&mut self, dependencies: Option<Dependencies<'_>>) -> Self::Value {
+        match dependencies {
+            None => self.all([]),
+            Some(Dependencies { group, conditions }) => {
+                evaluate_group(group, &mut conditions.iter(), self)
+            }
+        }
+    }
+
     /// Whether a step is visible as far as `published` decides it; `None` if the walk leaves it
     /// out.
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Self::Value>;
@@ -58,7 +86,6 @@ pub struct TaskVisit<V> {
     pub condition: V,
 }
 
-/// A walk over a guide.
 #[derive(Clone, Debug)]
 pub struct Evaluation<V> {
     pub task_is_open: V,
@@ -147,4 +174,20 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
         root_visible,
         visits,
     })
+}
+
+fn evaluate_group<E: Evaluator + ?Sized>(
+    group: &Group,
+    conditions: &mut slice::Iter<'_, CompiledCondition>,
+    evaluator: &mut E,
+) -> E::Value {
+    let nodes = group.nodes.iter().filter_map(|node| match node {
+        Node::Group(group) => Some(evaluate_group(group, conditions, evaluator)),
+        Node::Condition(_) => Some(evaluator.condition(conditions.next()?)),
+    });
+    let nodes: Vec<E::Value> = nodes.collect();
+    match group.operator {
+        LogicalOperator::And => evaluator.all(nodes),
+        LogicalOperator::Or => evaluator.any(nodes),
+    }
 }

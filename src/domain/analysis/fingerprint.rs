@@ -13,7 +13,7 @@ use crate::domain::{
     violation::{Path, Reason},
 };
 
-use super::{guide::Guide, variable::OutsideSetters};
+use super::guide::Guide;
 
 /// Identifies the state of a guide, and of the observations elsewhere that set its
 /// variables.
@@ -42,11 +42,11 @@ impl Fingerprint {
             }
         }
         for variable in &guide.variables {
-            if matches!(*variable.outside, OutsideSetters::TooMany(_)) {
+            if !variable.outside.is_complete {
                 add_text(&mut hash, &variable.name);
                 hash.update([1]);
             }
-            for setter in variable.outside.list() {
+            for setter in &variable.outside.list {
                 add_text(&mut hash, &variable.name);
                 hash.update(setter.step.0);
                 add_text(&mut hash, &setter.title);

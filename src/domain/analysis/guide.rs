@@ -32,7 +32,6 @@ pub use document::of_document;
 pub use route::{GuideStop, SubtaskEntry};
 pub use size::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, weight_of};
 
-/// Most levels of subtasks below the task.
 pub const MAX_SUBTASK_LEVELS: usize = 8;
 
 /// A limit that a guide exceeds: [`MAX_GUIDE_STEPS`], [`MAX_GUIDE_CONDITIONS`] or
@@ -45,7 +44,6 @@ pub enum GuideLimit {
 }
 
 impl GuideLimit {
-    /// What there may be at most so many of.
     pub fn most(self) -> (&'static str, usize) {
         match self {
             Self::Steps => ("steps", MAX_GUIDE_STEPS),
@@ -89,7 +87,6 @@ pub struct SourceStep {
 }
 
 impl From<Task> for SourceTask {
-    /// A stored task without translations.
     fn from(task: Task) -> Self {
         Self {
             task,
@@ -100,7 +97,6 @@ impl From<Task> for SourceTask {
 }
 
 impl From<Step> for SourceStep {
-    /// A stored step without bodies and translations.
     fn from(step: Step) -> Self {
         Self {
             step,
@@ -135,7 +131,6 @@ pub struct GuideTask {
     /// The fewest subtask steps that lead to it, 0 for the root. At one more than
     /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
     pub depth: usize,
-    /// The conditions of its dependencies, in order.
     pub conditions: Vec<CompiledCondition>,
     /// Its steps in order; `None` if they are too deep or beyond a limit.
     pub steps: Option<Vec<GuideStep>>,
@@ -144,7 +139,6 @@ pub struct GuideTask {
 #[derive(Clone, Debug)]
 pub struct GuideStep {
     pub source: SourceStep,
-    /// The conditions of its dependencies, in order.
     pub conditions: Vec<CompiledCondition>,
     /// The variables that it sets, if it is an observation: the account-wide one first.
     pub sets: Vec<VariableId>,
@@ -199,7 +193,6 @@ impl Guide {
         self.task(task).steps.as_deref().unwrap_or_default()
     }
 
-    /// The task of a subtask step.
     pub fn subtask(&self, step: &GuideStep) -> Option<&GuideTask> {
         Some(self.task(step.subtask?))
     }
@@ -256,7 +249,6 @@ impl GuideStep {
         self.source.step.kind.step_type()
     }
 
-    /// The keys of its answers, in order.
     pub fn answer_keys(&self) -> impl ExactSizeIterator<Item = &str> {
         let feedback = self.source.step.kind.feedback();
         let values = feedback.map_or(&[][..], |feedback| &feedback.values);

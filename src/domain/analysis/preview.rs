@@ -21,7 +21,6 @@ pub use state::GuideState;
 pub use text::{AnswerTexts, ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};
 
-/// Most answers of a request, and most known variables.
 pub const MAX_VARIABLE_NAMES: usize = 1_000;
 /// Longest full name of a variable, in code points: a path, a dot and a variable.
 pub const MAX_FULL_NAME_CHARS: usize = 2_001;
@@ -29,7 +28,6 @@ pub const MAX_FULL_NAME_CHARS: usize = 2_001;
 pub const MAX_ANSWER_CHARS: usize = 1_000;
 /// Most bytes of the names and keys of open variables.
 const MAX_OPEN_BYTES: usize = 1024 * 1024;
-/// Most fallback languages.
 pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
 #[derive(Clone, Debug)]
@@ -39,9 +37,7 @@ pub struct PreviewOptions {
     pub texts: TextLanguages,
     /// The known values of variables, by the names that the request uses.
     pub answers: BTreeMap<String, VariableValue>,
-    /// Whether unpublished tasks and steps count as published.
     pub include_unpublished: bool,
-    /// How many levels of subtasks are listed.
     pub subtask_depth: usize,
 }
 
@@ -51,7 +47,6 @@ pub struct Preview {
     pub state: GuideState,
     pub texts: TextLanguages,
     pub visible: Truth,
-    /// Why the task is not visible.
     pub reasons: Vec<VisibilityReason>,
     pub steps: Vec<ListedStep>,
     /// The first observation that is visible and has no known value: the subtask steps
@@ -59,9 +54,7 @@ pub struct Preview {
     pub next_observation: Vec<StepPosition>,
     /// Variables that listed steps of unknown visibility depend on.
     pub open_variables: Vec<OpenVariable>,
-    /// Answers that nothing in the guide reads or sets.
     pub unused_answers: Vec<String>,
-    /// Answers of observations that are all hidden.
     pub hidden_answers: Vec<String>,
 }
 
@@ -125,6 +118,3 @@ fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
     let description = format!("has more than {max} {what}, those of its subtasks included");
     Error::invalid(source, Reason::TooManyElements, description)
 }
-
-#[cfg(test)]
-mod tests;

@@ -39,18 +39,13 @@ pub struct VariableFilter {
     /// variable, too.
     pub task: Option<TaskId>,
     /// Lists only references to this answer.
-    pub answer: Option<AnswerFilter>,
+    pub answer: Option<String>,
 }
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnswerFilter(pub String);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferencePlace {
     pub task: TaskId,
-    /// The step; `None` for the task's own conditions.
     pub step: Option<StepId>,
-    /// The path within the step or task.
     pub path: String,
     pub title: String,
 }
@@ -110,13 +105,11 @@ impl ReferenceCursor {
 }
 
 impl Reference {
-    /// The id of the step, or of the task.
     pub fn id(&self) -> Uuid {
         let ReferencePlace { task, step, .. } = &self.place;
         step.map_or(task.0, |step| step.0)
     }
 
-    /// The cursor after this reference.
     pub fn cursor(&self) -> ReferenceCursor {
         ReferenceCursor {
             kind: self.kind,
@@ -140,15 +133,14 @@ impl VariableFilter {
         let sets =
             account_name(product, own) == self.name || (self.task.is_some() && own == self.name);
         let mut keys = feedback.values.iter().map(|value| value.key.as_str());
-        let offers = |AnswerFilter(answer): &AnswerFilter| keys.any(|key| key == answer);
+        let offers = |answer: &String| keys.any(|key| key == answer);
         sets && self.answer.as_ref().is_none_or(offers)
     }
 
     /// The conditions of a group that read the variable, with their paths, in the order of
     /// the paths.
     pub fn conditions_reading(&self, group: &Group) -> Vec<(String, Condition)> {
-        let answer = self.answer.as_ref();
-        let answer = answer.map(|AnswerFilter(key)| VariableValue::Text(key.clone()));
+        let answer = self.answer.clone().map(VariableValue::Text);
         let reads = |condition: &Condition| {
             let depends = |answer| may_depend_on(condition, answer);
             full_name(condition) == self.name && answer.as_ref().is_none_or(depends)

@@ -16,7 +16,6 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub usize);
 
-/// A variable that a guide reads or sets.
 #[derive(Clone, Debug)]
 pub struct Variable {
     pub name: String,
@@ -26,7 +25,7 @@ pub struct Variable {
     /// The observations of the guide that set it, unpublished ones included, in the order
     /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
     pub setters: Vec<StepPosition>,
-    pub outside: Arc<OutsideSetters>,
+    pub outside: Arc<Outside<OutsideSetter>>,
     /// Whether its name is an alias of a loop of the guide, or begins with one and a dot.
     pub is_loop: bool,
     pub is_declared: bool,
@@ -34,15 +33,15 @@ pub struct Variable {
     pub possible: PossibleValues,
 }
 
-/// The observations outside a guide that set a variable.
+/// What uses a variable outside a guide, in the order of their ids.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OutsideSetters {
-    /// All of them, by id.
-    All(Vec<OutsideSetter>),
-    /// There are more than are read; these were read.
-    TooMany(Vec<OutsideSetter>),
+pub struct Outside<T> {
+    pub list: Vec<T>,
+    /// If not, there are more than are read.
+    pub is_complete: bool,
 }
 
+/// An observation outside a guide that sets a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutsideSetter {
     pub task: TaskId,
@@ -54,32 +53,24 @@ pub struct OutsideSetter {
 /// The values that a variable can have. It can always be unanswered, too.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PossibleValues {
-    /// One of these keys.
     Keys(ValueSet),
     /// Any text, number or bool.
     Anything,
 }
 
-impl Default for OutsideSetters {
+impl<T> Default for Outside<T> {
     fn default() -> Self {
-        Self::All(Vec::new())
+        Self {
+            list: Vec::new(),
+            is_complete: true,
+        }
     }
 }
 
-impl OutsideSetters {
-    pub fn list(&self) -> &[OutsideSetter] {
-        match self {
-            Self::All(list) | Self::TooMany(list) => list,
-        }
-    }
-
-    /// Whether an observation outside the guide may set the variable. If there are more than
-    /// are read, it is not known.
+impl<T> Outside<T> {
+    /// Whether there may be one. If there are more than are read, it is not known.
     pub fn may_exist(&self) -> bool {
-        match self {
-            Self::All(list) => !list.is_empty(),
-            Self::TooMany(_) => true,
-        }
+        !self.is_complete || !self.list.is_empty()
     }
 }
 
@@ -93,7 +84,7 @@ impl Variable {
     /// The keys of all observations that set it, equal ones included.
     pub(super) fn keys<'a>(&'a self, tasks: &'a [GuideTask]) -> impl Iterator<Item = &'a str> {
         let step = |at: &StepPosition| tasks.get(at.task)?.steps.as_ref()?.get(at.step);
-        let outside = self.outside.list().iter().flat_map(|setter| &setter.keys);
+        let outside = self.outside.list.iter().flat_map(|setter| &setter.keys);
         let inside = self.setters.iter().filter_map(step);
         let inside = inside.flat_map(GuideStep::answer_keys);
         inside.chain(outside.map(String::as_str))
@@ -102,8 +93,7 @@ impl Variable {
     /// A variable of a loop, a declared and an unknown one can have any value, and so can one with
     /// too many setters to read. Others have a key of the observations that set them.
     pub(super) fn possible_values(&self, tasks: &[GuideTask]) -> PossibleValues {
-        let is_complete = matches!(*self.outside, OutsideSetters::All(_));
-        if !is_complete || self.is_loop || self.is_declared || self.is_unknown() {
+        if !self.outside.is_complete || self.is_loop || self.is_declared || self.is_unknown() {
             return PossibleValues::Anything;
         }
         PossibleValues::Keys(ValueSet::from_keys(self.keys(tasks)))
@@ -117,7 +107,6 @@ impl Variable {
 }
 
 impl PossibleValues {
-    /// Whether a variable can have the value.
     pub fn may_be(&self, value: &VariableValue) -> bool {
         let target = match value {
             VariableValue::Unanswered => return true,

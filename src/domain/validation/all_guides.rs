@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::domain::{
-    analysis::{OutsideSetter, OutsideSetters, account_name},
+    analysis::{Outside, OutsideSetter, account_name},
     external_id::ExternalId,
     ids::{StepId, TaskId},
     import::{Document, DocumentStep},
@@ -59,11 +59,13 @@ impl<'a> OneOfAllGuides<'a> {
         }
     }
 
-    /// The observations of other guides that set a name.
-    pub(super) fn setters_elsewhere(&self, name: &str) -> OutsideSetters {
+    pub(super) fn setters_elsewhere(&self, name: &str) -> Outside<OutsideSetter> {
         let setters = self.all.setters.get(name).into_iter().flatten();
         let elsewhere = setters.filter(|(index, _)| *index != self.index);
-        OutsideSetters::All(elsewhere.map(|(_, setter)| setter.clone()).collect())
+        Outside {
+            list: elsewhere.map(|(_, setter)| setter.clone()).collect(),
+            is_complete: true,
+        }
     }
 
     /// Refuses subtask steps of its document whose tasks no guide has.

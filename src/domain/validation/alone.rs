@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::domain::{
     Error, Result,
     analysis::{
-        Budget, Guide, GuideDraft, SourceStep, SourceTask, SourceTasks, StopSignal, of_document,
+        Budget, Guide, GuideDraft, NEVER, SourceStep, SourceTask, SourceTasks, of_document,
         parse_account_name,
     },
     decide::WriteContext,
@@ -81,9 +81,7 @@ pub fn validate_alone(
         names.map(|name| (name.clone(), among.setters_elsewhere(name)))
     });
     let outside = outside.collect();
-    let guide = draft
-        .finish(outside, StopSignal::NEVER)
-        .ok_or_else(stopped)?;
+    let guide = draft.finish(outside, NEVER).ok_or_else(stopped)?;
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);
     }
@@ -95,7 +93,7 @@ pub fn validate_alone(
             Some(_) => OtherGuides::Read,
             None => OtherGuides::Unknown,
         },
-        stop: StopSignal::NEVER,
+        stop: NEVER,
     });
     let (findings, counts) = validated.ok_or_else(stopped)?;
     Ok(FindingsAlone {
@@ -121,7 +119,7 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
     let of_account = guide.variables.iter();
     let of_account = of_account.filter(|it| parse_account_name(&it.name).is_some());
     let (unknown, known): (Vec<_>, Vec<_>) = of_account.partition(|it| it.is_unknown());
-    let budget = Budget::new(0, StopSignal::NEVER);
+    let budget = Budget::new(0, NEVER);
     let read = unknown.into_iter().filter(|variable| variable.is_read);
     let unchecked = read.filter_map(|variable| {
         let known = known.iter().map(|known| known.name.as_str());

@@ -19,7 +19,6 @@ use super::{
     rules::Rule,
 };
 
-/// Most observations that a finding lists in `related`.
 const MAX_RELATED: usize = 20;
 
 /// A condition of an own task or step.
@@ -33,11 +32,9 @@ struct ReadCondition<'a> {
     is_before_setters: bool,
 }
 
-/// Checks all conditions of the own tasks and their steps.
 pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let walk = WalkOrder::new(guide);
-    let names = KnownNames::new(guide);
     let tasks = report.own_tasks().into_iter().map(|own| {
         let last = walk.tasks.get(&own.index).copied();
         (own, own.task.dependencies(), last)
@@ -60,7 +57,7 @@ pub fn check(report: &mut Report<'_>) {
                 variable: &guide[compiled.variable],
                 is_before_setters: last.zip(setter).is_some_and(|(last, it)| last < it),
             };
-            condition.check(report, &names);
+            condition.check(report);
         }
     }
 }
@@ -102,7 +99,7 @@ impl WalkOrder {
 }
 
 impl ReadCondition<'_> {
-    fn check(&self, report: &mut Report<'_>, names: &KnownNames<'_>) {
+    fn check(&self, report: &mut Report<'_>) {
         let variable = self.variable;
         // To find a suggestion takes a part of a budget of all rules.
         if variable.is_unknown()
@@ -112,11 +109,15 @@ impl ReadCondition<'_> {
             let name = &variable.name;
             let message = format!("No observation of the account sets `{name}`.");
             let finding = self.about_variable(Rule::UnknownVariable, message);
-            let names = names.readable_in(self.reader.index);
+            let variables = report.subject.guide.variables.iter();
+            let readable = variables.filter(|it| {
+                !it.is_unknown() && it.task.is_none_or(|task| task == self.reader.index)
+            });
+            let names = readable.map(|it| it.name.as_str());
             report.add(finding.suggesting(name, names, &report.budget.hints));
         }
         // The finding names observations, so it needs one that was read.
-        if variable.setters.is_empty() && !variable.outside.list().is_empty() {
+        if variable.setters.is_empty() && !variable.outside.list.is_empty() {
             report.add(self.set_elsewhere());
         }
         if !variable.outside.may_exist() {
@@ -136,13 +137,11 @@ impl ReadCondition<'_> {
         }
     }
 
-    /// Whether a guide that was not read may set the variable.
     fn may_be_set_by_unread_guides(&self, report: &Report<'_>) -> bool {
         report.subject.other_guides == OtherGuides::Unknown
             && parse_account_name(&self.variable.name).is_some()
     }
 
-    /// Whether the condition belongs to the only observation that sets its variable.
     fn is_read_by_its_only_setter(&self) -> bool {
         let reader = self.reader.position();
         reader.is_some_and(|reader| self.variable.setters == [reader])
@@ -167,7 +166,7 @@ impl ReadCondition<'_> {
     fn set_elsewhere(&self) -> Finding {
         let name = &self.variable.name;
         let message = format!("Only observations of other guides set `{name}`.");
-        let setters = self.variable.outside.list().iter();
+        let setters = self.variable.outside.list.iter();
         let related = setters.map(|setter| FindingPlace {
             task: setter.task.to_string(),
             step: setter.step.to_string(),
@@ -254,7 +253,6 @@ impl ReadCondition<'_> {
 const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
 impl Finding {
-    /// Lists the first keys that a target may be.
     fn listing_keys(mut self, keys: &ValueSet) -> Self {
         if keys.count() > 0 {
             let hint = self.hint.trim_end_matches('.');
@@ -294,25 +292,5 @@ fn is_numeric(target: &ConditionTarget) -> bool {
         ConditionTarget::Text(text) => numeric_text(text).is_some(),
         ConditionTarget::Number(_) => true,
         ConditionTarget::Bool(_) => false,
-    }
-}
-
-/// The names of variables that are not unknown: the account-wide ones, and by task those that are
-/// valid within it.
-struct KnownNames<'a>(HashMap<Option<usize>, Vec<&'a str>>);
-
-impl<'a> KnownNames<'a> {
-    fn new(guide: &'a Guide) -> Self {
-        let mut names: HashMap<Option<usize>, Vec<&str>> = HashMap::new();
-        for variable in guide.variables.iter().filter(|it| !it.is_unknown()) {
-            names.entry(variable.task).or_default().push(&variable.name);
-        }
-        Self(names)
-    }
-
-    /// The names that conditions of a task can read.
-    fn readable_in(&self, task: usize) -> impl Iterator<Item = &'a str> {
-        let names = [None, Some(task)].map(|task| self.0.get(&task));
-        names.into_iter().flatten().flatten().copied()
     }
 }

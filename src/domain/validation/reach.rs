@@ -23,7 +23,6 @@ use super::{
     walkthrough::{Visit, Walkthroughs},
 };
 
-/// Checks a guide that is within its limits.
 pub fn check(report: &mut Report<'_>, budget: &Budget<'_>) {
     let guide = report.subject.guide;
     let duplicates = duplicate_names(report);
@@ -90,7 +89,6 @@ pub fn report_duplicates(report: &mut Report<'_>) {
     }
 }
 
-/// The visits of each step.
 struct StepVisits<'a>(HashMap<StepPosition, Vec<&'a Visit>>);
 
 impl<'a> StepVisits<'a> {
@@ -106,7 +104,6 @@ impl<'a> StepVisits<'a> {
         self.0.get(&step).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a walkthrough sees a step.
     fn sees(&self, step: StepPosition, search: &mut Search<'_>) -> Literal {
         search.formula.or(self.of(step).iter().map(|it| it.visible))
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::domain::{
-    analysis::{Budget, Guide, GuideStep, GuideTask, StepPosition, StopSignal, TargetSet},
+    analysis::{Budget, Guide, GuideStep, GuideTask, Outside, StepPosition, StopSignal, TargetSet},
     dependency::Comparison,
 };
 
@@ -18,13 +18,11 @@ use super::{
 /// Most findings that are made, those that the caller suppresses included. More are only counted.
 const MAX_FINDINGS: usize = 300_000;
 
-/// How many findings there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FindingCounts {
     pub errors: usize,
     pub warnings: usize,
     pub infos: usize,
-    /// Findings that the caller suppresses.
     pub suppressed: usize,
     /// Questions that the search could not decide.
     pub undecided: usize,
@@ -37,22 +35,12 @@ pub struct OutsideReader {
     pub targets: TargetSet,
 }
 
-/// The conditions outside a guide that read an account-wide variable.
-#[derive(Clone, Debug)]
-pub enum OutsideReaders {
-    All(Vec<OutsideReader>),
-    /// More than are read; none are kept.
-    TooMany,
-}
-
-/// The guide to validate, and what else the rules need.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ValidationSubject<'a> {
     pub guide: &'a Guide,
     /// The conditions outside that read its variables, by name.
-    pub readers: &'a BTreeMap<String, OutsideReaders>,
+    pub readers: &'a BTreeMap<String, Outside<OutsideReader>>,
     pub options: &'a ValidationOptions,
-    /// Whether its variables were looked up in the other guides of the account.
     pub other_guides: OtherGuides,
     pub stop: StopSignal<'a>,
 }
@@ -70,18 +58,14 @@ pub enum OtherGuides {
 pub struct Own<'a> {
     /// The index of the task among the own tasks.
     pub order: usize,
-    /// The index of the task in [`Guide::tasks`].
     pub index: usize,
     pub task: &'a GuideTask,
     step: Option<(usize, &'a GuideStep)>,
 }
 
-/// A step of an own task.
 pub type OwnStep<'a> = (Own<'a>, StepPosition, &'a GuideStep);
 
-#[derive(Debug)]
 pub struct Report<'a> {
-    /// The guide and its options.
     pub subject: ValidationSubject<'a>,
     pub budget: &'a Budget<'a>,
     own: Vec<Own<'a>>,
@@ -107,7 +91,6 @@ impl<'a> Report<'a> {
         self.own.clone()
     }
 
-    /// The task that is validated.
     pub fn root(&self) -> Own<'a> {
         Own {
             order: 0,
@@ -176,14 +159,12 @@ impl<'a> Report<'a> {
         has_no_room
     }
 
-    /// Whether nobody waits for the findings any more.
     pub fn is_stopped(&self) -> bool {
         self.budget.is_stopped()
     }
 }
 
 impl FindingCounts {
-    /// How many findings of a severity there are.
     pub fn of(&mut self, severity: Severity) -> &mut usize {
         match severity {
             Severity::Error => &mut self.errors,
@@ -198,7 +179,6 @@ impl FindingCounts {
 }
 
 impl Own<'_> {
-    /// A finding about the task or step, with facts.
     pub fn finding<const N: usize>(
         &self,
         rule: Rule,
@@ -211,7 +191,6 @@ impl Own<'_> {
         Finding::new(rule, place, order, facts, message)
     }
 
-    /// The position of the step; `None` for a task.
     pub fn position(&self) -> Option<StepPosition> {
         let (step, _) = self.step?;
         let task = self.index;

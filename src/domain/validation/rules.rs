@@ -4,7 +4,6 @@
 /// Part of fingerprints. It is raised whenever the same guide may get other findings.
 pub const RULES_VERSION: u32 = 7;
 
-/// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
@@ -19,20 +18,17 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText {
     pub id: &'static str,
-    /// The severity, unless a request sets another one.
     pub severity: Severity,
     /// When there is a finding.
     pub description: &'static str,
     /// A guide with such a finding.
     pub example: &'static str,
-    /// What to do about it.
     pub hint: &'static str,
 }
 
 macro_rules! rules {
     ($($rule:ident $id:literal $severity:ident
         $description:literal $example:literal $hint:literal)*) => {
-        /// A rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Rule {
             $(#[doc = $description] $rule,)*
@@ -42,7 +38,6 @@ macro_rules! rules {
             /// All rules, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$rule,)*];
 
-            /// The texts of the rule, and its default severity.
             pub fn text(self) -> RuleText {
                 match self {
                     $(Self::$rule => RuleText {
@@ -217,7 +212,6 @@ impl Rule {
         matches!(self, Self::SetElsewhere | Self::Unused | Self::UnusedAnswer)
     }
 
-    /// The rule with an id.
     pub fn parse(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rule| rule.text().id == id)
     }

@@ -16,10 +16,8 @@ use super::{
     rules::{Rule, Severity},
 };
 
-/// The path of the field of a step that refers to the subtask.
 const SUBTASK: &str = "subtask_id";
 
-/// Checks the subtask steps of the own tasks.
 pub fn check(report: &mut Report<'_>) {
     for (own, _, step) in report.shown_steps() {
         if let Some(subtask) = report.subject.guide.subtask(step) {
@@ -73,7 +71,6 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
     report.add(finding);
 }
 
-/// The name of a level in facts and messages.
 pub fn level_name(level: AccessLevel) -> &'static str {
     match level {
         AccessLevel::User => "USER",
@@ -112,7 +109,6 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
     !too_deep.is_empty()
 }
 
-/// Most cycles that are reported.
 const MAX_CYCLES: usize = 1_000;
 
 /// For each task, the subtask steps that lead to it.

@@ -11,7 +11,6 @@ const CANDIDATE_COST: usize = 16;
 const MAX_SUGGESTED_CHARS: usize = 200;
 
 impl Finding {
-    /// Adds the candidate that the caller probably meant, if there is one.
     pub fn suggesting<'c>(
         mut self,
         name: &str,

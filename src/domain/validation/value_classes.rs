@@ -22,7 +22,6 @@ pub struct ValueClasses {
 }
 
 impl ValueClasses {
-    /// The class of the unanswered value.
     pub const UNANSWERED: usize = 0;
 
     /// The classes of a variable that these conditions read; `None` if to find them takes too much
@@ -33,10 +32,17 @@ impl ValueClasses {
         conditions: &[&'a CompiledCondition],
         budget: &Budget<'_>,
     ) -> Option<Self> {
-        if !budget
-            .work
-            .spend(LOOKUP_WORK * lookups(possible, conditions))
-        {
+        let targets: usize = conditions.iter().map(|one| one.targets.count()).sum();
+        let bounds = conditions.iter();
+        let bounds =
+            bounds.filter(|it| matches!(it.operator, Comparison::Greater | Comparison::Less));
+        let values = match possible {
+            PossibleValues::Keys(keys) => keys.count(),
+            PossibleValues::Anything => VALUES_PER_TARGET * targets,
+        };
+        // A bound may hold for every value. A condition is looked up again where a walk reads it.
+        let lookups = values * (1 + bounds.count()) + 2 * targets;
+        if !budget.work.spend(LOOKUP_WORK * lookups) {
             return None;
         }
         let values = match possible {
@@ -101,21 +107,4 @@ impl ValueClasses {
         let class = self.class_of.get(value).copied();
         class.unwrap_or(Self::UNANSWERED)
     }
-}
-
-/// About how many values and targets are looked up to find the classes of a variable and the
-/// conditions that hold for them. A condition is looked up at each step of a walk that reads it.
-fn lookups(possible: &PossibleValues, conditions: &[&CompiledCondition]) -> usize {
-    let targets: usize = conditions.iter().map(|one| one.targets.count()).sum();
-    let bounds = conditions
-        .iter()
-        .filter(|one| matches!(one.operator, Comparison::Greater | Comparison::Less));
-    let values = match possible {
-        PossibleValues::Keys(keys) => keys.count(),
-        PossibleValues::Anything => VALUES_PER_TARGET * targets,
-    };
-    // A bound may hold for every value.
-    values
-        .saturating_mul(1 + bounds.count())
-        .saturating_add(2 * targets)
 }

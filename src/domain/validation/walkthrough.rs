@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::domain::{
     analysis::{
-        self, Budget, CompiledCondition, Evaluator, Guide, GuideStep, Logic, PossibleValues,
-        VariableId, evaluate,
+        self, Budget, CompiledCondition, Evaluator, Guide, GuideStep, PossibleValues, VariableId,
+        evaluate,
     },
     dependency::Comparison,
     step::StepType,
@@ -26,7 +26,6 @@ use super::{
 /// A step in walkthroughs, as it is reached in one way.
 pub type Visit = analysis::Visit<Literal>;
 
-#[derive(Debug)]
 pub struct Walkthroughs<'a> {
     pub guide: &'a Guide,
     unpublished: Unpublished,
@@ -41,9 +40,7 @@ pub struct Walkthroughs<'a> {
     /// that no condition distinguishes share one entry. A list is empty if no condition reads the
     /// answer.
     answers: Vec<Vec<(Literal, usize)>>,
-    /// The levels of the task's roles, and whether the walkthrough is for each.
     pub levels: Vec<(Literal, AccessLevel)>,
-    /// The variables that conditions read.
     variables: HashMap<VariableId, ReadVariable>,
 }
 
@@ -82,7 +79,6 @@ impl<'a> Walkthroughs<'a> {
         (!all.is_stopped()).then_some(all)
     }
 
-    /// The classes of a variable's values; `None` if no condition reads it.
     pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses> {
         Some(&self.variables.get(&variable)?.classes)
     }
@@ -166,7 +162,7 @@ impl<'a> Walkthroughs<'a> {
     }
 }
 
-impl Logic for Walkthroughs<'_> {
+impl Evaluator for Walkthroughs<'_> {
     type Value = Literal;
 
     fn condition(&mut self, condition: &CompiledCondition) -> Literal {
@@ -189,9 +185,7 @@ impl Logic for Walkthroughs<'_> {
     fn not(&mut self, value: Literal) -> Literal {
         !value
     }
-}
 
-impl Evaluator for Walkthroughs<'_> {
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Literal> {
         self.unpublished.shows_step(step).then_some(Literal::TRUE)
     }
@@ -263,7 +257,6 @@ struct Reads<'a> {
 }
 
 impl<'a> Reads<'a> {
-    /// The reads of each variable.
     fn all(guide: &'a Guide, unpublished: Unpublished) -> Vec<Self> {
         let mut all = vec![Self::default(); guide.variables.len()];
         let mut add = |conditions: &'a [CompiledCondition], sets: &[VariableId]| {

@@ -21,14 +21,15 @@ use crate::{
     domain::{
         Error, SizedResource,
         analysis::{
-            Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
-            SourceTask, SourceTasks, StopSignal, TranslationState, of_document, weight_of,
+            Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, Outside,
+            SourceStep, SourceTask, SourceTasks, StopSignal, TranslationState, of_document,
+            weight_of,
         },
         ids::TaskId,
         import::{Absent, Document, ImportContext, plan},
         step::ReferencedTask,
         translation::Language,
-        validation::OutsideReaders,
+        validation::OutsideReader,
     },
     store::{
         Account,
@@ -76,7 +77,7 @@ impl ReadGuide {
     pub fn finish(
         self,
         stop: StopSignal<'_>,
-    ) -> Option<(Guide, BTreeMap<String, OutsideReaders>, WorkMemory)> {
+    ) -> Option<(Guide, BTreeMap<String, Outside<OutsideReader>>, WorkMemory)> {
         let OutsideUses { setters, readers } = self.outside;
         Some((self.draft.finish(setters, stop)?, readers, self.memory))
     }

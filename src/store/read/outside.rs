@@ -19,10 +19,10 @@ use crate::{
     domain::{
         Error,
         analysis::{
-            GuideDraft, OutsideSetter, OutsideSetters, TargetSet, Variable, account_name, full_name,
+            GuideDraft, Outside, OutsideSetter, TargetSet, Variable, account_name, full_name,
         },
         ids::{StepId, TaskId},
-        validation::{OutsideReader, OutsideReaders},
+        validation::OutsideReader,
     },
     store::{
         account::Scope,
@@ -46,24 +46,20 @@ const MAX_ROWS_BY_NAME: usize = 2_000;
 #[derive(Default)]
 pub struct OutsideUses {
     /// The observations that set names which the guide reads.
-    pub setters: BTreeMap<String, OutsideSetters>,
-    /// The conditions that read names which the guide sets.
-    pub readers: BTreeMap<String, OutsideReaders>,
+    pub setters: BTreeMap<String, Outside<OutsideSetter>>,
+    /// The conditions that read names which the guide sets. None is listed if there are too many.
+    pub readers: BTreeMap<String, Outside<OutsideReader>>,
 }
 
 impl OutsideUses {
     /// How many keys and targets it has.
     pub fn weight(&self) -> usize {
-        let setters = self.setters.values().flat_map(OutsideSetters::list);
-        let keys: usize = setters.map(|setter| 1 + setter.keys.len()).sum();
-        let readers = self.readers.values().map(|readers| match readers {
-            OutsideReaders::All(readers) => readers
-                .iter()
+        let setters = self.setters.values().flat_map(|setters| &setters.list);
+        let readers = self.readers.values().flat_map(|readers| &readers.list);
+        setters.map(|setter| 1 + setter.keys.len()).sum::<usize>()
+            + readers
                 .map(|reader| 1 + reader.targets.count())
-                .sum(),
-            OutsideReaders::TooMany => 1,
-        });
-        keys + readers.sum::<usize>()
+                .sum::<usize>()
     }
 }
 
@@ -114,7 +110,7 @@ pub async fn find_outside_uses(
     let texts = read_texts(scope, &users).await?;
     Ok(OutsideUses {
         setters: setters.setters(&texts)?,
-        readers: readers.readers(&texts)?,
+        readers: readers.readers(&texts),
     })
 }
 
@@ -214,75 +210,67 @@ impl<'a> OutsideUsers<'a> {
         }
     }
 
-    fn own<'t>(
+    /// The uses by name.
+    fn by_name<T>(
         &self,
-        texts: &'t [(NameUser, NamingFields)],
-    ) -> impl Iterator<Item = &'t (NameUser, NamingFields)> {
-        texts
-            .iter()
-            .filter(|(user, _)| self.ids.contains(&user.guid))
+        uses: impl IntoIterator<Item = (String, T)>,
+    ) -> BTreeMap<String, Outside<T>> {
+        let none = |name: &&str| {
+            let outside = Outside {
+                list: Vec::new(),
+                is_complete: self.is_complete,
+            };
+            ((*name).to_owned(), outside)
+        };
+        let mut by_name: BTreeMap<String, Outside<T>> = self.names.iter().map(none).collect();
+        for (name, used) in uses {
+            if let Some(outside) = by_name.get_mut(&name) {
+                outside.list.push(used);
+            }
+        }
+        by_name
     }
 
-    /// The observations that set the names, by name.
     fn setters(
         &self,
         texts: &[(NameUser, NamingFields)],
-    ) -> Result<BTreeMap<String, OutsideSetters>, StoreError> {
-        let names = self.names.iter().map(|name| (*name).to_owned());
-        let mut by_name: BTreeMap<String, Vec<OutsideSetter>> =
-            names.map(|name| (name, Vec::new())).collect();
-        for (step, fields) in self.own(texts) {
-            let question = fields.question.as_ref();
-            let question = question.ok_or(StoreError::Corrupt("content"))?;
-            let name = account_name(read_product(step.product_id)?, question.name.as_str());
-            if let Some(setters) = by_name.get_mut(&name) {
+    ) -> Result<BTreeMap<String, Outside<OutsideSetter>>, StoreError> {
+        let mut setters = Vec::new();
+        for (step, fields) in texts {
+            if let (true, Some(question)) = (self.ids.contains(&step.guid), &fields.question) {
+                let name = account_name(read_product(step.product_id)?, question.name.as_str());
                 let keys = question.values.iter();
-                setters.push(OutsideSetter {
+                let setter = OutsideSetter {
                     task: TaskId(step.task),
                     step: StepId(step.guid),
                     title: step.title.clone(),
                     keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
-                });
+                };
+                setters.push((name, setter));
             }
         }
-        let list = match self.is_complete {
-            true => OutsideSetters::All,
-            false => OutsideSetters::TooMany,
-        };
-        let by_name = by_name.into_iter();
-        Ok(by_name
-            .map(|(name, setters)| (name, list(setters)))
-            .collect())
+        Ok(self.by_name(setters))
     }
 
-    /// The conditions that read the names, by name. If some were left out, there are none.
     fn readers(
         &self,
         texts: &[(NameUser, NamingFields)],
-    ) -> Result<BTreeMap<String, OutsideReaders>, StoreError> {
-        if !self.is_complete {
-            let names = self.names.iter();
-            return Ok(names
-                .map(|name| ((*name).to_owned(), OutsideReaders::TooMany))
-                .collect());
+    ) -> BTreeMap<String, Outside<OutsideReader>> {
+        let mut readers = Vec::new();
+        for (user, fields) in texts {
+            if let (true, Some(group)) = (self.ids.contains(&user.guid), &fields.dependencies) {
+                group.for_each_condition(&mut |condition| {
+                    let name = full_name(condition);
+                    if self.names.contains(name.as_str()) {
+                        let reader = OutsideReader {
+                            operator: condition.operator,
+                            targets: TargetSet::new(&condition.targets),
+                        };
+                        readers.push((name, reader));
+                    }
+                });
+            }
         }
-        let mut by_name: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
-        for (_, fields) in self.own(texts) {
-            let dependencies = fields.dependencies.as_ref();
-            let dependencies = dependencies.ok_or(StoreError::Corrupt("content"))?;
-            dependencies.for_each_condition(&mut |condition| {
-                let name = full_name(condition);
-                if self.names.contains(name.as_str()) {
-                    by_name.entry(name).or_default().push(OutsideReader {
-                        operator: condition.operator,
-                        targets: TargetSet::new(&condition.targets),
-                    });
-                }
-            });
-        }
-        let readers = by_name.into_iter();
-        Ok(readers
-            .map(|(name, readers)| (name, OutsideReaders::All(readers)))
-            .collect())
+        self.by_name(readers)
     }
 }

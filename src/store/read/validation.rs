@@ -13,12 +13,12 @@ use crate::{
     call_context::WorkMemory,
     domain::{
         Error, Result,
-        analysis::{Fingerprint, Guide, StopSignal},
+        analysis::{Fingerprint, Guide, Outside, StopSignal},
         ids::TaskId,
         page::{PAGE_BYTES, PageSize},
         task::TaskFilter,
         validation::{
-            Finding, FindingCounts, OtherGuides, OutsideReaders, RULES_VERSION, ValidationOptions,
+            Finding, FindingCounts, OtherGuides, OutsideReader, RULES_VERSION, ValidationOptions,
             ValidationSubject, too_large, validate,
         },
     },
@@ -247,7 +247,7 @@ impl FindingsCursor {
 }
 
 /// A guide, the conditions elsewhere that read its variables, and the memory of both.
-type CompiledGuide = (Guide, BTreeMap<String, OutsideReaders>, WorkMemory);
+type CompiledGuide = (Guide, BTreeMap<String, Outside<OutsideReader>>, WorkMemory);
 
 /// Combines all that findings follow from.
 fn validation_fingerprint(

@@ -16,7 +16,7 @@ use crate::domain::analysis::{
     budget::StopSignal,
     condition::compile,
     names::{KnownVariables, account_name, parse_account_name},
-    variable::{OutsideSetters, PossibleValues, Variable, VariableId},
+    variable::{Outside, OutsideSetter, PossibleValues, Variable, VariableId},
 };
 
 /// Most keys of all variables. Those of an observation count once for each variable that it
@@ -89,12 +89,10 @@ impl GuideDraft {
         Some(draft)
     }
 
-    /// How much work its analysis is: its steps, conditions, targets and keys.
     pub fn weight(&self) -> usize {
         self.weight
     }
 
-    /// The variables with account-wide names.
     pub fn account_variables(&self) -> impl Iterator<Item = &Variable> {
         let variables = self.guide.variables.iter();
         variables.filter(|variable| parse_account_name(&variable.name).is_some())
@@ -113,17 +111,17 @@ impl GuideDraft {
     /// waits for it any more.
     pub fn finish(
         self,
-        outside: BTreeMap<String, OutsideSetters>,
+        outside: BTreeMap<String, Outside<OutsideSetter>>,
         stop: StopSignal<'_>,
     ) -> Option<Guide> {
         let mut guide = self.guide;
-        let outside: HashMap<String, Arc<OutsideSetters>> = outside
+        let outside: HashMap<String, Arc<Outside<OutsideSetter>>> = outside
             .into_iter()
             .map(|(name, setters)| (name, Arc::new(setters)))
             .collect();
         let mut keys_left = MAX_VARIABLE_KEYS;
         for variable in &mut guide.variables {
-            if stop.is_given() {
+            if stop() {
                 return None;
             }
             if let Some(setters) = outside.get(&variable.name) {
@@ -143,7 +141,7 @@ impl GuideDraft {
             let steps = task.steps.iter_mut().flatten();
             let conditions = steps.map(|step| &mut step.conditions);
             for conditions in conditions.chain([&mut task.conditions]) {
-                if stop.is_given() {
+                if stop() {
                     return None;
                 }
                 for condition in conditions {

@@ -8,15 +8,12 @@ use crate::domain::analysis::{
 
 use super::GuideState;
 
-/// Most open variables of a preview.
 pub const MAX_OPEN_VARIABLES: usize = 100;
-/// Most keys of an open variable.
 pub const MAX_KEYS: usize = 100;
 
 /// A variable without a known value that steps of unknown visibility depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenVariable {
-    /// Its name, as conditions read it.
     pub name: String,
     /// How many of the listed steps depend on it.
     pub steps: usize,

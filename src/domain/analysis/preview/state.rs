@@ -7,7 +7,6 @@ use crate::domain::{
     violation::{Path, Reason, Violations, clip},
 };
 
-/// The values of a guide's variables, as far as they are known.
 #[derive(Clone, Debug)]
 pub struct GuideState(Vec<Option<VariableValue>>);
 

@@ -13,10 +13,10 @@ use crate::domain::{
 #[derive(Clone, Debug, Default)]
 pub struct TextLanguages(Vec<Language>);
 
-/// A text, and the language that it is in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChosenText<'a, T> {
     pub text: T,
+    /// `None` for the source.
     pub language: Option<&'a Language>,
     /// Whether it is in another language than the one asked for.
     pub fallback: bool,
@@ -24,26 +24,23 @@ pub struct ChosenText<'a, T> {
     pub outdated: bool,
 }
 
-/// A text in a language, and whether it is outdated.
-type Translated<'a, T> = (&'a Language, T, bool);
-
-/// The texts of the answers of an observation.
 pub struct AnswerTexts<'a> {
     languages: &'a TextLanguages,
-    /// By key.
-    translated: BTreeMap<&'a Language, Translated<'a, HashMap<&'a str, &'a str>>>,
+    /// The texts by key, and whether they are outdated.
+    translated: BTreeMap<&'a Language, (HashMap<&'a str, &'a str>, bool)>,
 }
 
 impl<'a> AnswerTexts<'a> {
     /// The text of one of the answers: from the most preferred language that has its key,
     /// else that of the source.
     pub fn of(&self, answer: &'a FeedbackValue) -> Option<ChosenText<'a, &'a str>> {
-        let translated = |wanted: &Language| {
-            let (language, texts, outdated) = self.translated.get(wanted)?;
-            Some((*language, *texts.get(answer.key.as_str())?, *outdated))
-        };
-        self.languages
-            .choose(translated, Some(answer.value.as_str()))
+        self.languages.choose(|language| match language {
+            None => Some((answer.value.as_str(), false)),
+            Some(language) => {
+                let (texts, outdated) = self.translated.get(language)?;
+                Some((*texts.get(answer.key.as_str())?, *outdated))
+            }
+        })
     }
 }
 
@@ -69,69 +66,61 @@ impl TextLanguages {
         Self(languages)
     }
 
-    pub fn name<'a>(&self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
-        let source = &task.source;
-        let translated = |wanted: &Language| {
-            let translations = &source.task.content.translations;
-            let (language, translation) = translations.get_key_value(wanted)?;
-            let state = source.translations.get(language);
-            let outdated = state.is_some_and(|state| state.outdated_title);
-            Some((language, translation.name.as_ref()?.as_str(), outdated))
-        };
-        self.choose(translated, Some(source.task.name.as_str()))
+    pub fn name<'a>(&'a self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
+        self.choose(|language| name_in(task, language))
     }
 
     /// The title of a step. In each language, a subtask step that has none of its own has the
     /// name of its task.
     pub fn title<'a>(
-        &self,
+        &'a self,
         guide: &'a Guide,
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a str>> {
-        let own = self.of_step(
-            step,
-            |translation, state| Some((translation.title.as_ref()?.as_str(), state.outdated_title)),
-            Some(step.source.step.title.as_str()),
-        )?;
-        let name = guide.subtask(step).and_then(|task| self.name(task));
-        let is_preferred = |name: &ChosenText<'_, _>| self.rank(name) < self.rank(&own);
-        Some(name.filter(is_preferred).unwrap_or(own))
-    }
-
-    /// The place of a text's language in the order of preference; the source is last.
-    fn rank<T>(&self, text: &ChosenText<'_, T>) -> usize {
-        let mut wanted = self.0.iter();
-        let place = wanted.position(|wanted| Some(wanted) == text.language);
-        place.unwrap_or(self.0.len())
+        self.choose(|wanted| {
+            let Some(language) = wanted else {
+                return Some((step.source.step.title.as_str(), false));
+            };
+            let own = translation_of(step, language).and_then(|(translation, state)| {
+                Some((translation.title.as_ref()?.as_str(), state.outdated_title))
+            });
+            own.or_else(|| name_in(guide.subtask(step)?, wanted))
+        })
     }
 
     /// Which body of a step is shown, without its text.
-    pub fn body<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, ()>> {
-        self.of_step(
-            step,
-            |_, state| state.has_body.then_some(((), state.outdated_rest)),
-            step.source.has_body.then_some(()),
-        )
+    pub fn body<'a>(&'a self, step: &GuideStep) -> Option<ChosenText<'a, ()>> {
+        self.choose(|language| match language {
+            None => step.source.has_body.then_some(((), false)),
+            Some(language) => {
+                let (_, state) = translation_of(step, language)?;
+                state.has_body.then_some(((), state.outdated_rest))
+            }
+        })
     }
 
     pub fn instructions<'a>(
-        &self,
+        &'a self,
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a [Instruction]>> {
-        let non_empty = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
-        self.of_step(
-            step,
-            |translation, state| Some((non_empty(&translation.instructions)?, state.outdated_rest)),
-            non_empty(&step.source.step.content.instructions),
-        )
+        self.choose(|language| {
+            let (instructions, outdated) = match language {
+                None => (&step.source.step.content.instructions, false),
+                Some(language) => {
+                    let (translation, state) = translation_of(step, language)?;
+                    (&translation.instructions, state.outdated_rest)
+                }
+            };
+            (!instructions.is_empty()).then_some((instructions.as_slice(), outdated))
+        })
     }
 
     pub fn answers<'a>(&'a self, step: &'a GuideStep) -> AnswerTexts<'a> {
-        let translated = self.0.iter().filter_map(|wanted| {
-            let (language, translation, state) = translation_of(step, wanted)?;
+        let translated = self.0.iter().filter_map(|language| {
+            let (translation, state) = translation_of(step, language)?;
             let values = translation.feedback.as_ref()?.values.iter();
             let texts = values.map(|value| (value.key.as_str(), value.value.as_str()));
-            Some((language, (language, texts.collect(), state.outdated_rest)))
+            Some((language, (texts.collect(), state.outdated_rest)))
         });
         AnswerTexts {
             languages: self,
@@ -139,45 +128,41 @@ impl TextLanguages {
         }
     }
 
-    fn of_step<'a, T>(
-        &self,
-        step: &'a GuideStep,
-        pick: impl Fn(&'a StepTranslation, TranslationState) -> Option<(T, bool)>,
-        source: Option<T>,
-    ) -> Option<ChosenText<'a, T>> {
-        let translated = |wanted: &Language| {
-            let (language, translation, state) = translation_of(step, wanted)?;
-            let (text, outdated) = pick(translation, state)?;
-            Some((language, text, outdated))
-        };
-        self.choose(translated, source)
-    }
-
-    /// The text in the most preferred language that has one, else that of the source.
+    /// The first text in the order of preference. `text` returns the text in a language, or of the
+    /// source for `None`, and whether it is outdated.
     fn choose<'a, T>(
-        &self,
-        translated: impl FnMut(&Language) -> Option<Translated<'a, T>>,
-        source: Option<T>,
+        &'a self,
+        text: impl Fn(Option<&Language>) -> Option<(T, bool)>,
     ) -> Option<ChosenText<'a, T>> {
-        let (language, text, outdated) = match self.0.iter().find_map(translated) {
-            Some((language, text, outdated)) => (Some(language), text, outdated),
-            None => (None, source?, false),
-        };
-        Some(ChosenText {
-            text,
-            language,
-            fallback: self.0.first() != language,
-            outdated,
+        let mut languages = self.0.iter().map(Some).chain([None]);
+        languages.find_map(|language| {
+            let (text, outdated) = text(language)?;
+            Some(ChosenText {
+                text,
+                language,
+                fallback: self.0.first() != language,
+                outdated,
+            })
         })
     }
 }
 
+fn name_in<'a>(task: &'a GuideTask, language: Option<&Language>) -> Option<(&'a str, bool)> {
+    let source = &task.source;
+    let Some(language) = language else {
+        return Some((source.task.name.as_str(), false));
+    };
+    let translation = source.task.content.translations.get(language)?;
+    let state = source.translations.get(language);
+    let outdated = state.is_some_and(|state| state.outdated_title);
+    Some((translation.name.as_ref()?.as_str(), outdated))
+}
+
 fn translation_of<'a>(
     step: &'a GuideStep,
-    wanted: &Language,
-) -> Option<(&'a Language, &'a StepTranslation, TranslationState)> {
-    let translations = &step.source.step.content.translations;
-    let (language, translation) = translations.get_key_value(wanted)?;
+    language: &Language,
+) -> Option<(&'a StepTranslation, TranslationState)> {
+    let translation = step.source.step.content.translations.get(language)?;
     let state = step.source.translations.get(language);
-    Some((language, translation, state.copied().unwrap_or_default()))
+    Some((translation, state.copied().unwrap_or_default()))
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     analysis::{
-        CompiledCondition, Evaluation, Evaluator, Guide, GuideStep, Logic, StepPosition,
-        SubtaskEntry, Truth, VariableId, VariableValue, Visit, budget::Budget, evaluate,
+        CompiledCondition, Evaluation, Evaluator, Guide, GuideStep, StepPosition, SubtaskEntry,
+        Truth, VariableId, VariableValue, Visit, budget::Budget, evaluate,
     },
     task::{AccessLevel, Published},
 };
@@ -16,10 +16,8 @@ use super::{GuideState, PreviewOptions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibilityReason {
     NotPublished,
-    /// The roles of the task lack the level.
     Level,
     Condition,
-    /// A visible END comes before it.
     AfterEnd,
     /// The task that the step refers to is not visible.
     SubtaskHidden,
@@ -44,7 +42,6 @@ pub struct ListedStep {
 /// later walks would find unanswered stay unknown.
 const VISIT_WORK: usize = 38;
 
-/// The truth of everything in one state.
 struct PreviewEvaluator<'a> {
     guide: &'a Guide,
     state: &'a GuideState,
@@ -52,7 +49,7 @@ struct PreviewEvaluator<'a> {
     budget: &'a Budget<'a>,
 }
 
-impl Logic for PreviewEvaluator<'_> {
+impl Evaluator for PreviewEvaluator<'_> {
     type Value = Truth;
 
     fn condition(&mut self, condition: &CompiledCondition) -> Truth {
@@ -66,9 +63,7 @@ impl Logic for PreviewEvaluator<'_> {
     fn not(&mut self, value: Truth) -> Truth {
         !value
     }
-}
 
-impl Evaluator for PreviewEvaluator<'_> {
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Truth> {
         let published = step.source.step.content.published;
         Some(self.options.shows(published).into())
@@ -205,7 +200,6 @@ impl Guide {
     }
 }
 
-/// Why the guide's task is not visible.
 pub fn task_reasons(
     guide: &Guide,
     evaluation: &Evaluation<Truth>,
@@ -241,7 +235,6 @@ fn step_reasons(guide: &Guide, visit: &Visit<Truth>) -> Vec<VisibilityReason> {
     ])
 }
 
-/// The reasons that apply, in their order.
 fn applying<const N: usize>(reasons: [(bool, VisibilityReason); N]) -> Vec<VisibilityReason> {
     let applying = reasons.into_iter().filter(|(applies, _)| *applies);
     applying.map(|(_, reason)| reason).collect()
