@@ -2,6 +2,7 @@
 //! command line use them.
 
 pub mod authored;
+pub mod bodies;
 pub mod compare;
 pub mod decode;
 pub mod document_masks;

@@ -34,8 +34,8 @@ pub struct Changes {
     /// Locked wiring steps that become ordinary subtask steps. Only their link and their
     /// version change.
     pub unlinked: Vec<StepId>,
-    /// The subtask steps that only follow changes of their tasks, with the fields that do. The store
-    /// locks them and adds them after the decision.
+    /// Subtask steps that change only because the name or external id of their task changes, each with
+    /// the fields that change, separated by commas. The store adds and locks them after the decision.
     pub following: BTreeMap<StepId, &'static str>,
     pub translated_tasks: Vec<Translatable<TaskTranslation>>,
     pub translated_steps: Vec<Translatable<StepTranslation>>,
@@ -235,7 +235,8 @@ impl Changes {
         }
     }
 
-    /// The tasks whose name or external id changes, with the fields of subtask steps that follow.
+    /// The tasks whose name or external id changes, each with the fields of its subtask steps that change
+    /// with it.
     pub fn renamed_tasks(&self) -> BTreeMap<TaskId, &'static str> {
         let renamed = self.tasks.iter().filter_map(|change| match change {
             TaskChange::Update { before, after } => {

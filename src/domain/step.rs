@@ -69,7 +69,7 @@ pub struct SubtaskRef {
 }
 
 impl SubtaskRef {
-    /// Stands for a task that is not known yet, until [`Step::refer_to`].
+    /// A placeholder for a task that is not found yet. [`Step::refer_to`] replaces it.
     pub const UNRESOLVED: Self = Self {
         task: TaskId(Uuid::nil()),
         product: ProductId::FIRST,
@@ -100,14 +100,14 @@ impl ReferencedTask {
 #[derive(Clone, Debug, Default)]
 pub struct SentSubtask {
     pub guid: Option<TaskId>,
-    /// It decides which task is meant. The id then only has to be that of this task.
+    /// If both ids are sent, this one selects the task, and `guid` must be the id of that task.
     pub external_id: Option<ExternalId>,
     /// The product of the task.
     pub product: Option<ProductId>,
 }
 
 impl SentSubtask {
-    /// What is known before the task is found.
+    /// The reference before the task is found, with placeholders for what was not sent.
     pub fn unresolved(&self) -> SubtaskRef {
         let SubtaskRef { task, product } = SubtaskRef::UNRESOLVED;
         SubtaskRef {
@@ -120,7 +120,7 @@ impl SentSubtask {
         self.guid.is_some() || self.external_id.is_some()
     }
 
-    /// Whether it means the task with these ids.
+    /// Whether it names the task with these ids.
     pub fn means(&self, task: TaskId, external_id: Option<&ExternalId>) -> bool {
         match &self.external_id {
             Some(id) => external_id == Some(id),
@@ -142,7 +142,7 @@ impl SentSubtask {
         }
     }
 
-    /// Adds a violation if the id or the product is not that of the task which is meant.
+    /// Adds a violation if the id or the product that was sent is not that of the task.
     pub fn check(&self, target: &ReferencedTask, step: &Path<'_>, violations: &mut Violations) {
         let (field, description) = if self.guid.is_some_and(|guid| guid != target.task) {
             let description = "is not the external id of the task that `subtask_id` names";

@@ -46,6 +46,7 @@ pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 
 use report::Report;
 
+/// The bytes of all findings. More findings are only counted.
 const MAX_FINDING_BYTES: usize = 32 * 1024 * 1024;
 
 /// The findings of a guide in order, and how many there are; `None` if nobody waits for

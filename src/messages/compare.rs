@@ -120,7 +120,8 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
 }
 
 /// The fields in which two encoded tasks or steps differ: those that an import honors, and those of
-/// translations one by one. The external id of a subtask counts only if another task may be meant.
+/// translations one by one. `subtask_external_id` counts only if
+/// `subtask_id` is absent or differs.
 pub fn changed_fields(
     resource: &'static ResourceFields,
     base: &[u8],

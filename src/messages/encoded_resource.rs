@@ -46,7 +46,7 @@ impl<'m> EncodedResource<'m> {
             .collect()
     }
 
-    /// Writes the tag of a translation in another way.
+    /// Changes how the tag of a translation is written.
     pub fn rename(&mut self, language: &str, renamed: &'m str) {
         let is_renamed = |(tag, _): &FieldKey<'_>, _: &mut _| *tag == Some(language);
         let fields: Vec<_> = self.0.extract_if(.., is_renamed).collect();

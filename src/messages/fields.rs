@@ -33,7 +33,7 @@ pub enum FieldUse {
 /// The fields of a task or step.
 #[derive(Debug)]
 pub struct ResourceFields {
-    /// By the numbers that lead to them: its own, and those in questions that are not honored.
+    /// By the numbers that lead to them: its own fields, and fields in its questions that are not honored.
     fields: BTreeMap<Vec<u32>, (String, FieldUse)>,
     /// The number of [`TRANSLATIONS`].
     pub translations: u32,
@@ -105,7 +105,7 @@ impl ResourceFields {
         found.is_some_and(|(number, _, _)| fields.iter().any(|field| field.number == number))
     }
 
-    /// The paths of these uses that an encoded message has.
+    /// The paths of the fields of these uses that an encoded message has.
     pub fn sent(&'static self, message: &[u8], uses: [FieldUse; 2]) -> Vec<&'static str> {
         let fields = wire::fields(message).unwrap_or_default();
         let listed = self.fields.iter().filter(|(numbers, (_, field_use))| {

@@ -43,7 +43,7 @@ enum Purpose {
     Merge,
 }
 
-/// The fields that are replaced, also if they were not sent.
+/// The fields that are replaced even if they were not sent.
 #[derive(Debug, Default)]
 struct NamedFields {
     fields: BTreeSet<&'static str>,
@@ -58,7 +58,7 @@ enum LanguageMask {
     Fields(BTreeSet<&'static str>),
 }
 
-/// What becomes of honored fields and translations that are not named.
+/// What happens to honored fields and translations that the mask does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OtherFields {
     Kept,
@@ -181,7 +181,7 @@ impl Mask {
         let mut merged = EncodedResource(merged);
         let mut languages = merged.languages().len();
         if languages > MAX_LANGUAGES {
-            // Those that were sent are checked all the same. The decoder counts them itself.
+            // Those that were sent are still checked, and the decoder counts them.
             let is_checked = |key: &FieldKey<'_>| key.0.is_none() || sent.0.contains_key(key);
             merged.0.retain(|key, _| is_checked(key));
             if merged.languages().len() > MAX_LANGUAGES {
@@ -211,7 +211,7 @@ impl Mask {
         let sent = EncodedResource::read(self.fields, sent)?;
         let has_shorthand = self.purpose == Purpose::Document
             && sent.0.keys().any(|key| self.fields.is_shorthand(*key));
-        // The decoder finds out what is left out here: a shorthand, and the lock of what is edited.
+        // The decoder computes what is left out here: the shorthand, and the lock of an edited translation.
         stored.0.retain(|key, _| match key {
             (None, _) => has_shorthand || !self.fields.is_shorthand(*key),
             (Some(language), number) => !self.relocks(language, *number),

@@ -9,6 +9,7 @@ use prost_types::FieldMask;
 use uuid::Uuid;
 
 use super::{
+    bodies::Bodies,
     decode::{
         self, Field,
         field::{expected_etag, guid},
@@ -27,7 +28,6 @@ use crate::{
         ids::{StepId, TaskId},
         step::{NewStep, ReferencedTask, SentSubtask, Step},
         task::{NewTask, Published, Task, check_languages},
-        text::{Body, MAX_BODY_CHARS, check},
         violation::{Path, Reason, Violations},
     },
     proto::v1,
@@ -337,6 +337,18 @@ impl SentStep {
         fields.extend(keeps_pid.then_some("subtask_pid"));
         fields
     }
+
+    /// Whether an update would leave a stored subtask step without a task: its mask names the external id
+    /// of the task, and the request has neither this id nor another one that the mask names.
+    fn clears_subtask(&self, stored: &Step) -> bool {
+        let Self(sent) = self;
+        let sets = |field| sent.mask.names(field) && sent.has(field);
+        let is_honored = stored.kind.subtask().is_some() && stored.link.is_none();
+        is_honored
+            && sent.mask.names(SUBTASK_EXTERNAL_ID)
+            && !sent.has(SUBTASK_EXTERNAL_ID)
+            && !sets("subtask_id")
+    }
 }
 
 impl SentFields<Step, NewStep> for SentStep {
@@ -380,21 +392,15 @@ impl SentFields<Step, NewStep> for SentStep {
             // The planner finds the task of a step in a document.
             let before = stored.as_ref().map(|(step, ..)| *step);
             let updated = before.filter(|_| sent.source == Source::Update);
-            let stored_target = updated.and_then(Step::referenced_task);
-            let stored_target =
-                stored_target.filter(|it| message.subtask_id == it.task.to_string());
-            let lacks_external_id = updated
-                .is_some_and(|step| step.kind.subtask().is_some() && step.link.is_none())
-                && sent.mask.names(SUBTASK_EXTERNAL_ID)
-                && !sent.has(SUBTASK_EXTERNAL_ID)
-                && !(sent.mask.names("subtask_id") && sent.has("subtask_id"));
+            let former = updated.and_then(Step::referenced_task);
+            let former = former.filter(|it| message.subtask_id == it.task.to_string());
             // The planner sets the task of a new step.
             let task = before.map_or(TaskId(Uuid::nil()), |step| step.task);
             let new = step::for_task(message, Some(task), &mut at);
-            if let Some(target) = target.or(stored_target.as_ref()) {
+            if let Some(target) = target.or(former.as_ref()) {
                 at.check(|path, violations| subtask.check(target, path, violations));
             }
-            if lacks_external_id {
+            if updated.is_some_and(|step| self.clears_subtask(step)) {
                 at.field(SUBTASK_EXTERNAL_ID).required::<()>(None);
             }
             new
@@ -411,56 +417,5 @@ impl SentFields<Step, NewStep> for SentStep {
         };
         let encoded = || encode::step_without_bodies(stored).encode_to_vec();
         self.0.not_applied(&not_honored, encoded)
-    }
-}
-
-/// Bodies, which can have megabytes. Messages are merged and decoded with their numbers in place of
-/// them, and clones share them.
-#[derive(Clone, Debug, Default)]
-struct Bodies(Vec<Body>);
-
-impl Bodies {
-    /// Takes a body out of a message. One that is refused stays, so that the decoder meets it.
-    fn take(&mut self, text: &mut String) {
-        if check(text, MAX_BODY_CHARS).is_ok()
-            && let Ok(body) = Body::parse(take(text))
-        {
-            *text = self.number(body);
-        }
-    }
-
-    /// Equal bodies have the same number.
-    fn number(&mut self, body: Body) -> String {
-        let known = self.0.iter().position(|known| *known == body);
-        let number = known.unwrap_or_else(|| {
-            self.0.push(body);
-            self.0.len() - 1
-        });
-        number.to_string()
-    }
-
-    /// The message of a stored step, with numbers in place of its bodies.
-    fn encode(&mut self, step: &Step, mut message: v1::Step) -> Vec<u8> {
-        message.body = step.content.body.clone().map(|body| self.number(body));
-        for (language, translation) in &step.content.translations {
-            if let Some(sent) = message.translations.get_mut(language.as_str()) {
-                sent.body = translation.body.clone().map(|body| self.number(body));
-            }
-        }
-        message.encode_to_vec()
-    }
-
-    /// Puts the bodies back where their numbers are.
-    fn restore<'b>(&self, numbers: impl Iterator<Item = &'b mut Body>) {
-        for body in numbers {
-            if let Some(known) = body
-                .as_str()
-                .parse()
-                .ok()
-                .and_then(|it: usize| self.0.get(it))
-            {
-                *body = known.clone();
-            }
-        }
     }
 }

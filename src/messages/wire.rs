@@ -40,7 +40,7 @@ pub fn fields(mut bytes: &[u8]) -> Option<Vec<WireField<'_>>> {
     Some(fields)
 }
 
-/// Of the fields of a message, those to which the numbers lead, as they are encoded.
+/// The encoded fields to which the numbers lead, from these fields of a message.
 pub fn find<'m>(message: &[WireField<'m>], numbers: &[u32]) -> Vec<&'m [u8]> {
     let Some((number, below)) = numbers.split_first() else {
         return Vec::new();

@@ -15,7 +15,9 @@ use super::{
 pub enum TraceReason {
     /// It holds for the value, or for each possible value.
     Matched,
+    /// It does not hold for the value, or holds for no possible value.
     NotMatched,
+    /// The variable is known to be unanswered.
     Unanswered,
     /// It is `>` or `<`, and the value is neither a number nor a numeric text, or no target
     /// is one.

@@ -32,6 +32,7 @@ pub use document::of_document;
 pub use route::{GuideStop, SubtaskEntry};
 pub use size::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, weight_of};
 
+/// How many levels of subtasks a guide has below its task.
 pub const MAX_SUBTASK_LEVELS: usize = 8;
 
 /// A limit that a guide exceeds: [`MAX_GUIDE_STEPS`], [`MAX_GUIDE_CONDITIONS`] or

@@ -37,7 +37,9 @@ pub struct PreviewOptions {
     pub texts: TextLanguages,
     /// The known values of variables, by the names that the request uses.
     pub answers: BTreeMap<String, VariableValue>,
+    /// Whether unpublished tasks and steps count as published.
     pub include_unpublished: bool,
+    /// How many levels of subtasks are listed.
     pub subtask_depth: usize,
 }
 
@@ -54,7 +56,9 @@ pub struct Preview {
     pub next_observation: Vec<StepPosition>,
     /// Variables that listed steps of unknown visibility depend on.
     pub open_variables: Vec<OpenVariable>,
+    /// Answers that nothing in the guide reads or sets.
     pub unused_answers: Vec<String>,
+    /// Answers of observations that are all hidden.
     pub hidden_answers: Vec<String>,
 }
 
@@ -118,3 +122,6 @@ fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
     let description = format!("has more than {max} {what}, those of its subtasks included");
     Error::invalid(source, Reason::TooManyElements, description)
 }
+
+#[cfg(test)]
+mod tests;

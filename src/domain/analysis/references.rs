@@ -45,7 +45,9 @@ pub struct VariableFilter {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferencePlace {
     pub task: TaskId,
+    /// `None` for the conditions of the task itself.
     pub step: Option<StepId>,
+    /// The path within the step or task.
     pub path: String,
     pub title: String,
 }

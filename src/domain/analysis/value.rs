@@ -17,6 +17,7 @@ pub enum VariableValue {
     Unanswered,
     /// An answer is the text of its key.
     Text(String),
+    /// A finite number.
     Number(f64),
     Bool(bool),
 }
@@ -275,6 +276,8 @@ pub fn numeric_text(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn equals(value: &VariableValue, target: &ConditionTarget) -> bool {
@@ -318,6 +321,108 @@ mod tests {
             (Unanswered, Target::Text(String::new()), false),
         ] {
             assert_eq!(equals(&value, &target), equal, "{value:?} {target:?}");
+        }
+    }
+    #[test]
+    fn of_several_bounds_one_suffices_and_an_unanswered_variable_satisfies_not_equal_alone() {
+        let text = |text: &str| ConditionTarget::Text(text.to_owned());
+        let bounds = TargetSet::new(&[text("10"), ConditionTarget::Number(20.0), text("x")]);
+        let holding = |value| {
+            let holds = |operator: &Comparison| bounds.satisfied_by(*operator, &value);
+            Comparison::ALL
+                .into_iter()
+                .filter(holds)
+                .collect::<Vec<_>>()
+        };
+        use Comparison::{Equal, Greater, Less, NotEqual};
+        assert_eq!(
+            holding(VariableValue::Number(15.0)),
+            [NotEqual, Greater, Less]
+        );
+        assert_eq!(holding(VariableValue::Number(10.0)), [Equal, Less]);
+        assert_eq!(holding(VariableValue::Bool(true)), [NotEqual]);
+        assert_eq!(holding(VariableValue::Unanswered), [NotEqual]);
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        const TEXTS: [&str; 11] = [
+            "", "a", "1", "1.0", "10e-1", "-0", "0", "2", "true", "false", "x y",
+        ];
+        proptest::sample::select(&TEXTS[..]).prop_map(str::to_owned)
+    }
+
+    fn numbers() -> impl Strategy<Value = f64> {
+        proptest::sample::select(&[-0.0, 0.0, 1.0, 1.5, 2.0, f64::MAX, f64::MIN][..])
+    }
+
+    fn values() -> impl Strategy<Value = VariableValue> {
+        prop_oneof![
+            texts().prop_map(VariableValue::Text),
+            numbers().prop_map(VariableValue::Number),
+            any::<bool>().prop_map(VariableValue::Bool),
+        ]
+    }
+
+    fn targets() -> impl Strategy<Value = Vec<ConditionTarget>> {
+        let target = prop_oneof![
+            texts().prop_map(ConditionTarget::Text),
+            numbers().prop_map(ConditionTarget::Number),
+            any::<bool>().prop_map(ConditionTarget::Bool),
+        ];
+        proptest::collection::vec(target, 1..5)
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_finds_the_keys_that_each_comparison_tells_apart(
+            given in proptest::collection::vec(texts(), 0..8),
+            targets in targets(),
+        ) {
+            let set = ValueSet::from_keys(given.iter().map(String::as_str));
+            let keys: Vec<VariableValue> =
+                set.keys().map(|key| VariableValue::Text(key.to_owned())).collect();
+            prop_assert!(given.iter().all(|key| set.index_of_key(key).is_some()));
+            prop_assert_eq!(set.count(), keys.len());
+            let compared = TargetSet::new(&targets);
+            for operator in Comparison::ALL {
+                let holds = |value: &VariableValue| compared.satisfied_by(operator, value);
+                let unanswered = holds(&VariableValue::Unanswered);
+                let expected: BTreeSet<usize> = (0..keys.len())
+                    .filter(|index| holds(&keys[*index]) != unanswered)
+                    .collect();
+                let found: BTreeSet<usize> = set.told_apart(operator, &compared).collect();
+                prop_assert_eq!(found, expected, "{:?} {:?}", operator, targets);
+            }
+            for target in &targets {
+                let equal = keys.iter().any(|value| equals(value, target));
+                prop_assert_eq!(set.has_equal(target), equal);
+            }
+        }
+
+        #[test]
+        fn any_value_is_like_one_of_those_that_targets_tell_apart(
+            value in values(),
+            targets in proptest::collection::vec(targets(), 1..4),
+        ) {
+            let targets: Vec<TargetSet> = targets.iter().map(TargetSet::new).collect();
+            let set = ValueSet::told_apart_by(&targets, []);
+            let conditions: Vec<_> = Comparison::ALL
+                .into_iter()
+                .flat_map(|operator| targets.iter().map(move |targets| (operator, targets)))
+                .collect();
+            let outcomes = |holds: &dyn Fn(Comparison, &TargetSet) -> bool| -> Vec<bool> {
+                conditions.iter().map(|(operator, targets)| holds(*operator, targets)).collect()
+            };
+            let expected = outcomes(&|operator, targets| {
+                let holds = |value| targets.satisfied_by(operator, value);
+                holds(&value) != holds(&VariableValue::Unanswered)
+            });
+            // No value of the set has the last index, and is like an unanswered variable.
+            let alike = (0..=set.count()).any(|index| {
+                outcomes(&|operator, targets| set.told_apart(operator, targets).any(|it| it == index))
+                    == expected
+            });
+            prop_assert!(alike, "{:?} {:?}", value, targets);
         }
     }
 }

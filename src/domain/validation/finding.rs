@@ -23,7 +23,9 @@ pub struct Finding {
     pub language: Option<Language>,
     /// What is wrong, for people. All values in it are in `facts`, too.
     pub message: String,
+    /// What to do about it, for people.
     pub hint: String,
+    /// What is wrong, for programs.
     pub facts: Map<String, Value>,
     pub related: Vec<FindingPlace>,
     /// The answers of an example: names of variables and keys.
@@ -39,6 +41,7 @@ pub struct Finding {
 pub struct FindingPlace {
     /// The id of the task; empty if a document gives it none.
     pub task: String,
+    /// The id of the step; empty for a task.
     pub step: String,
     /// The path of the field. Of a document, it is the path within the request.
     pub path: String,
@@ -216,6 +219,7 @@ impl Finding {
         format!("{:032x}", u128::from_be_bytes(hash.finish()))
     }
 
+    /// Sorts by the place in the guide, then by path, rule and id.
     pub fn sort(findings: &mut [Self]) {
         findings.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
         // An id takes a digest, so only those that decide are made.

@@ -204,4 +204,18 @@ mod tests {
         assert_eq!(formula.input(), Literal::FALSE);
         assert_eq!(formula.len(), MAX_NODES);
     }
+    #[test]
+    fn exactly_one_of_the_choices_holds() {
+        for count in 1..9 {
+            let mut formula = Formula::new();
+            let literals = formula.one_of(count);
+            let mut chosen = 0;
+            for literal in literals {
+                assert!(formula.is_sampled(literal));
+                assert_eq!(chosen & formula.samples(literal), 0);
+                chosen |= formula.samples(literal);
+            }
+            assert_eq!(chosen, Samples::MAX);
+        }
+    }
 }

@@ -179,6 +179,7 @@ pub struct DuplicateName<'a> {
     own: Own<'a>,
     pub position: StepPosition,
     pub name: &'a str,
+    /// At most `MAX_EARLIER`.
     pub earlier: Vec<StepPosition>,
 }
 

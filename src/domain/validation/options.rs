@@ -20,7 +20,9 @@ pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpublished {
+    /// Walkthroughs do not see unpublished tasks and steps.
     Excluded,
+    /// Unpublished tasks and steps are treated like published ones.
     Included,
 }
 
@@ -54,12 +56,15 @@ pub struct Suppression {
 
 #[derive(Clone, Debug)]
 pub struct ValidationOptions {
+    /// Rules that differ from their defaults.
     pub rules: BTreeMap<Rule, RuleSetting>,
     pub suppress: Vec<Suppression>,
+    /// Variables that exist although no observation sets them.
     pub known_variables: KnownVariables,
     /// The languages that are checked; empty: those that the guide has translations in.
     pub languages: Vec<Language>,
     pub unpublished: Unpublished,
+    /// Findings below it are left out.
     pub min_severity: Severity,
 }
 

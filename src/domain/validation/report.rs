@@ -41,6 +41,7 @@ pub struct ValidationSubject<'a> {
     /// The conditions outside that read its variables, by name.
     pub readers: &'a BTreeMap<String, Outside<OutsideReader>>,
     pub options: &'a ValidationOptions,
+    /// Whether its variables were looked up in the other guides of the account.
     pub other_guides: OtherGuides,
     pub stop: StopSignal<'a>,
 }
@@ -58,6 +59,7 @@ pub enum OtherGuides {
 pub struct Own<'a> {
     /// The index of the task among the own tasks.
     pub order: usize,
+    /// The index of the task in [`Guide::tasks`].
     pub index: usize,
     pub task: &'a GuideTask,
     step: Option<(usize, &'a GuideStep)>,

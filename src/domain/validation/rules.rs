@@ -18,6 +18,7 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText {
     pub id: &'static str,
+    /// The severity, unless a request sets another one.
     pub severity: Severity,
     /// When there is a finding.
     pub description: &'static str,

@@ -198,8 +198,49 @@ impl Callbacks for QuestionBudget<'_> {
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::domain::analysis::NEVER;
+
+    /// A random formula: each gate has operands among the nodes before it.
+    fn formulas() -> impl Strategy<Value = Vec<Vec<(prop::sample::Index, bool)>>> {
+        let operand = (any::<prop::sample::Index>(), any::<bool>());
+        prop::collection::vec(prop::collection::vec(operand, 2..4), 1..24)
+    }
+
+    proptest! {
+        #[test]
+        fn the_search_agrees_with_trying_every_assignment(gates in formulas()) {
+            const INPUTS: usize = 6;
+            let mut formula = Formula::new();
+            let mut literals: Vec<Literal> = (0..INPUTS).map(|_| formula.input()).collect();
+            for operands in gates {
+                let operands: Vec<Literal> = operands
+                    .iter()
+                    .map(|(index, negated)| {
+                        let literal = *index.get(&literals);
+                        if *negated { !literal } else { literal }
+                    })
+                    .collect();
+                literals.push(formula.and(operands));
+            }
+            let all: Vec<Assignment> = (0..1_usize << INPUTS)
+                .map(|inputs| Assignment::new(&formula, |node| inputs >> (node - 1) & 1 == 1))
+                .collect();
+            let budget = Budget::new(0, NEVER);
+            let mut search = Search::new(formula, &budget);
+            for literal in literals.into_iter().flat_map(|literal| [literal, !literal]) {
+                let possible = all.iter().any(|values| values.of(literal));
+                prop_assert_eq!(search.is_possible(literal), Some(possible));
+                let example = search.example(literal).expect("a decision");
+                prop_assert_eq!(example.is_some(), possible);
+                if let Some(example) = example {
+                    prop_assert!(example.of(literal));
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_hard_question_is_undecided_and_later_ones_are_answered() {

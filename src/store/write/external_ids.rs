@@ -35,7 +35,8 @@ impl Tx<'_> {
         Ok(self.read_column(tasks, Column::Guid).await?.pop())
     }
 
-    /// Locks tasks and the task that a subtask step names, and returns that one, too.
+    /// Locks tasks and the task that a subtask step names. Returns the locked tasks, and the named one if it
+    /// exists.
     pub async fn lock_with_subtask(
         &self,
         guids: impl IntoIterator<Item = TaskId>,
@@ -46,10 +47,8 @@ impl Tx<'_> {
         let ids = guids.into_iter().chain(subtask.guid).chain(found.clone());
         let locked = self.lock_tasks(ids).await?;
         check_still_named(&found, &named, &locked)?;
-        let target = locked.values().map(LockedTask::referenced);
-        let target = target
-            .into_iter()
-            .find(|task| subtask.means(task.task, task.external_id.as_ref()));
+        let mut tasks = locked.values().map(LockedTask::referenced);
+        let target = tasks.find(|task| subtask.means(task.task, task.external_id.as_ref()));
         Ok((locked, target))
     }
 

@@ -49,13 +49,14 @@ fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
 }
 
 impl Tx<'_> {
-    /// Locks and reads a step that is not large and manages no tasks. `None` if there is no such step.
+    /// Locks and reads a step that is not large and manages no tasks. `None` if the step is large, manages
+    /// tasks, or does not exist.
     pub async fn lock_simple_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.small_step(guid).filter(manages_none());
         self.read_locked_step(self.locked(step, Column::Guid)).await
     }
 
-    /// The same for a step that may manage tasks; `managed` stays empty.
+    /// Locks and reads a step that is not large and may manage tasks; `managed` stays empty.
     pub async fn lock_small_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.locked(self.small_step(guid), Column::Guid);
         self.read_locked_step(step).await

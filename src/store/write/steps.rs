@@ -148,7 +148,8 @@ impl Operation for DeleteStep {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
         let mut stored = tx.lock_task_and_simple_step(self.guid).await?;
-        // A step never changes its task, so the task can be looked up before it is locked.
+        // A step never changes its task, so the task can be looked up before it is locked. If an import has
+        // just linked the step, its task is locked already. If that causes a deadlock, the write is retried.
         if stored.is_none()
             && let Some(StepSnapshot { step, .. }) = tx.find_step(self.guid, Bodies::Skip).await?
         {

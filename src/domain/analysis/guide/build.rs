@@ -89,6 +89,7 @@ impl GuideDraft {
         Some(draft)
     }
 
+    /// The number of its steps, conditions, targets and keys.
     pub fn weight(&self) -> usize {
         self.weight
     }

@@ -14,6 +14,7 @@ pub const MAX_KEYS: usize = 100;
 /// A variable without a known value that steps of unknown visibility depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenVariable {
+    /// The name that conditions use.
     pub name: String,
     /// How many of the listed steps depend on it.
     pub steps: usize,

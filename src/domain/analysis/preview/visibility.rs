@@ -16,8 +16,10 @@ use super::{GuideState, PreviewOptions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibilityReason {
     NotPublished,
+    /// The roles of the task lack the level.
     Level,
     Condition,
+    /// A visible END comes before it.
     AfterEnd,
     /// The task that the step refers to is not visible.
     SubtaskHidden,
