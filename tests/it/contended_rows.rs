@@ -156,6 +156,32 @@ async fn two_inserts_that_waited_at_one_place_get_places_of_their_own() {
     assert_eq!(paged, order);
 }
 
+/// The external id moves to another task after it was looked up and before the task is locked.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_step_that_waited_for_its_subtask_refers_to_the_task_that_has_the_external_id_now() {
+    let contended = Contended::start("contended_external_id").await;
+    let client = &contended.client;
+    let guide = client.given_task(task("Guide")).await;
+    let former = client.given_task(task("A").with_external_id("id")).await;
+    let other = client.given_task(task("B")).await;
+    let take = "UPDATE tasks SET external_id = NULL WHERE guid = $1";
+    let mut held = contended.hold_row(take, &former.guid).await;
+    let create = {
+        let step = document_step(StepType::Subtask, "").with_subtask_external_id("id");
+        let (client, step) = (client.clone(), step.in_task(&guide.guid));
+        async move { client.create_step(step).await }
+    };
+    let create = contended.start_waiting(1, create).await;
+    let give = "UPDATE tasks SET external_id = 'id' WHERE guid = $1";
+    let guid = uuid::Uuid::parse_str(&other.guid).expect("an id");
+    let given = sqlx::query(give).bind(guid).execute(&mut held.0).await;
+    given.expect("the external id");
+    held.release().await;
+    let created = create.await.expect("an answer").accepted().step;
+    assert_eq!(created.expect("a step").subtask_id, other.guid);
+}
+
 /// The import has looked up what it is about to change, and waits. A managed task that is
 /// added meanwhile is locked too, so that no update of it is lost.
 #[tokio::test(flavor = "multi_thread")]
