@@ -5,28 +5,27 @@
 //! unchanged.
 
 mod applied;
+mod files;
 pub(super) mod ids;
+mod prune;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use console::Term;
 use serde_json::json;
 
 use self::{
     applied::Blocked,
-    ids::{TaskIds, named, named_task, put_back},
+    files::read_files,
+    ids::{TaskIds, put_back},
+    prune::left_over,
 };
 use super::{
     CliError,
     changes::{self, Change},
     confirm,
-    delete::{self, DeletedHistory},
     findings::{Analysed, Findings},
-    guide_file::{GuideFile, files_in},
+    guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
     out::{self, Results, print_error, sanitize, with_members},
@@ -35,7 +34,6 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::{ApplyArgs, Format},
-    messages::managed_documents::all_steps,
     proto::v1::{
         ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskRevision,
         TaskType,
@@ -44,9 +42,6 @@ use crate::{
 
 const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking, or with --dry-run";
-
-/// The most tasks of the account that are named as not in the directory.
-const MAX_LEFT_LINES: usize = 10;
 
 /// Fails where the command would have to ask and cannot, or would delete what single files lack.
 pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
@@ -121,71 +116,6 @@ pub(super) async fn apply(
         }
     };
     run.end(is_declined)
-}
-
-/// Reads the files, and every `.json` file in the directories. They are in the order in which their
-/// guides were created, those without an id first.
-fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.exists() {
-            return Err(CliError::Failed(format!(
-                "there is no directory or file {}: apply takes documents, as `expertise export \
-                 --all --out DIR` writes them",
-                path.display()
-            )));
-        }
-        match path.is_dir() {
-            true => files.extend(files_in(path)?),
-            false => files.push(path.clone()),
-        }
-    }
-    if files.is_empty() {
-        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
-        let paths = paths.join(", ");
-        return Err(CliError::Failed(format!(
-            "{paths} has no .json files: nothing is applied"
-        )));
-    }
-    let mut read = Vec::with_capacity(files.len());
-    let mut errors = Vec::new();
-    for file in files {
-        match GuideFile::read(&file) {
-            Ok(file) => read.push(file),
-            Err(error) => errors.push(error.to_string()),
-        }
-    }
-    let mut known: BTreeMap<(&str, String), &Path> = BTreeMap::new();
-    for GuideFile { path, document, .. } in &read {
-        let external_id = document.task.as_ref().map_or("", Task::external_id);
-        let guid = guides::guid(document).to_ascii_lowercase();
-        let file = path.display();
-        if guid.is_empty() && external_id.is_empty() {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            errors.push(format!(
-                "{file}: it has no task.guid and no task.external_id, so that no later run would \
-                 find its guide: add \"external_id\": {name:?} to its task"
-            ));
-        }
-        for (field, id) in [("guid", guid), ("external_id", external_id.to_owned())] {
-            let shown = sanitize(&id);
-            let other = known.insert((field, id), path);
-            // Two files with both ids of a guide are named once.
-            if let Some(other) = other.filter(|_| !shown.is_empty() && errors.is_empty()) {
-                let other = other.display();
-                errors.push(format!(
-                    "{other} and {file} are both of task {shown}: remove one, or its task.{field}"
-                ));
-            }
-        }
-    }
-    if !errors.is_empty() {
-        let errors = errors.join("\n  ");
-        return Err(CliError::Failed(format!("nothing is applied: {errors}")));
-    }
-    // The server's ids increase with time.
-    read.sort_by(|a, b| guides::guid(&a.document).cmp(guides::guid(&b.document)));
-    Ok(read)
 }
 
 /// A guide of a file.
@@ -537,96 +467,6 @@ impl ApplyRun<'_> {
             .add_failure(&text, &with_members(json, json!({"file": path})))
     }
 
-    /// Deletes the tasks that the directory does not have, and returns whether the person did not
-    /// agree. After failures nothing is deleted, as a guide that could not be written may be one of
-    /// them.
-    async fn prune(&mut self, left: Vec<Task>, guides: &[ApplyGuide]) -> Result<bool, CliError> {
-        if left.is_empty() {
-            return Ok(false);
-        }
-        if self.args.dry_run {
-            self.plan_pruning(&left, guides)?;
-            return Ok(false);
-        }
-        if self.counts.failed > 0 {
-            print_error("nothing is pruned, as there were failures");
-            return Ok(false);
-        }
-        print_error("not in the directory:");
-        if self.args.force {
-            for task in &left {
-                print_error(&format!("  {}", delete::description(task)));
-            }
-        } else if !delete::agrees_to_delete(&left, DeletedHistory::Kept) {
-            print_error(confirm::NOTHING_DELETED);
-            return Ok(true);
-        }
-        for deletion in delete::delete_all(self.client, left, DeletedHistory::Kept).await {
-            match deletion.outcome {
-                Ok(_) => self.deleted += 1,
-                Err(_) => self.counts.failed += 1,
-            }
-            deletion.print(self.client, &mut self.results)?;
-        }
-        Ok(false)
-    }
-
-    /// Says what would be deleted. The server keeps a task that a guide refers to.
-    fn plan_pruning(&mut self, left: &[Task], guides: &[ApplyGuide]) -> Result<(), CliError> {
-        let mut referring = BTreeMap::new();
-        for guide in guides {
-            let mut document = guide.document.clone();
-            self.ids.resolve(&mut document);
-            for step in all_steps(&document.steps) {
-                referring.insert(named_task(step), &guide.file.path);
-            }
-        }
-        for task in left {
-            let by_name = || referring.get(&named(task.external_id()));
-            let file = referring.get(&task.guid).or_else(by_name);
-            let line = delete::description(task);
-            let file = file.map(|file| file.display().to_string());
-            let json = json!({
-                "dry_run": true, "guid": task.guid, "name": task.name, "referring_file": file,
-            });
-            match file {
-                None => {
-                    self.deleted += 1;
-                    self.results.add(&format!("would delete {line}\n"), &json)?;
-                }
-                Some(file) => {
-                    self.counts.failed += 1;
-                    let file = sanitize(&file);
-                    let text = format!("would keep {line}: a step of {file} refers to it");
-                    self.results.add_failure(&text, &json)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Says which tasks of the account a directory does not have.
-    fn print_left(&self, left: &[Task]) {
-        let is_directory = self.args.paths.iter().any(|path| path.is_dir());
-        let (tasks, them) = match left.len() {
-            0 => return,
-            1 => ("1 task of the account is".to_owned(), "it"),
-            count => (format!("{count} tasks of the account are"), "them"),
-        };
-        if !is_directory || !self.results.is_text() {
-            return;
-        }
-        print_error(&format!(
-            "{tasks} not in the directory: --prune deletes {them}"
-        ));
-        for task in left.iter().take(MAX_LEFT_LINES) {
-            print_error(&format!("  {}", delete::description(task)));
-        }
-        if left.len() > MAX_LEFT_LINES {
-            print_error(&format!("  and {} more", left.len() - MAX_LEFT_LINES));
-        }
-    }
-
     /// Prints the failures again, and the counts.
     fn end(self, is_declined: bool) -> Result<ExitCode, CliError> {
         if self.results.is_text() {
@@ -644,13 +484,4 @@ impl ApplyRun<'_> {
             _ => ExitCode::FAILURE,
         })
     }
-}
-
-/// The tasks that no file is of. Managed tasks belong to the guides that manage them.
-fn left_over(guides: &[ApplyGuide], tasks: Vec<Task>) -> Vec<Task> {
-    let kept = guides.iter().filter_map(|guide| guide.stored.as_ref());
-    let kept: BTreeSet<&str> = kept.map(|stored| guides::guid(&stored.document)).collect();
-    let is_left =
-        |task: &Task| task.r#type() == TaskType::Standard && !kept.contains(task.guid.as_str());
-    tasks.into_iter().filter(is_left).collect()
 }

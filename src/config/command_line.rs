@@ -221,3 +221,11 @@ fn subcommand(name: &str) -> Result<String, String> {
         None => Err("a subcommand, which `expertise --help` lists".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command_line(String::new()).debug_assert();
+    }
+}

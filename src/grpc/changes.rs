@@ -81,7 +81,7 @@ fn feed_start(
         let verified = tokens.verify(cursor).map(FeedStart::After);
         if verified.is_none() {
             let description =
-                "is no cursor of this account in this database: begin anew with `start`";
+                "is not a cursor of this account in this database; start again with `start`";
             violations
                 .at("cursor")
                 .refuse(Reason::CursorInvalid, description);

@@ -240,7 +240,7 @@ def synchronise(copy: Copy, once: bool) -> bool:
     except grpc.RpcError as error:
         if reason(error) == "CURSOR_INVALID":
             # Perhaps the account is the wrong one: the copy is not replaced unasked.
-            sys.exit("the copy is of another account or database: remove its file to begin anew")
+            sys.exit("the copy is of another account or database: remove its file to start again")
         if reason(error) != "CURSOR_EXPIRED":
             raise
         print("the changes behind the cursor are gone: everything is read anew", file=sys.stderr)

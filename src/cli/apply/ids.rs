@@ -6,6 +6,8 @@ use std::{
     mem,
 };
 
+use uuid::Uuid;
+
 use crate::{
     cli::pairing::KnownSteps,
     messages::managed_documents::{
@@ -128,10 +130,8 @@ impl TaskIds {
 
     /// The account's id of the task that a step refers to.
     fn target(&self, step: &Step) -> String {
-        let named = self
-            .known
-            .get(&step.subtask_external_id().to_ascii_lowercase());
-        let id = step.subtask_id.to_ascii_lowercase();
+        let named = self.known.get(&key(step.subtask_external_id()));
+        let id = key(&step.subtask_id);
         let known = named.or_else(|| self.known.get(&id));
         known.cloned().unwrap_or(id)
     }
@@ -158,8 +158,7 @@ impl TaskIds {
 
     fn add(&mut self, id: &str, stored: &str) {
         if !id.is_empty() && !stored.is_empty() {
-            self.known
-                .insert(id.to_ascii_lowercase(), stored.to_owned());
+            self.known.insert(key(id), stored.to_owned());
         }
     }
 
@@ -178,7 +177,7 @@ impl TaskIds {
     /// Makes the steps of a document refer to the account's tasks, where it has them.
     pub fn resolve(&self, document: &mut TaskDocument) {
         for_each_step_mut(&mut document.steps, &mut |step| {
-            if let Some(id) = self.known.get(&step.subtask_id.to_ascii_lowercase()) {
+            if let Some(id) = self.known.get(&key(&step.subtask_id)) {
                 step.subtask_id.clone_from(id);
             }
         });
@@ -243,10 +242,18 @@ pub(super) fn put_back(
     }
 }
 
+/// An id as it is looked up: guids are the same in either case, external ids are not.
+fn key(id: &str) -> String {
+    match Uuid::try_parse(id) {
+        Ok(guid) => guid.to_string(),
+        Err(_) => id.to_owned(),
+    }
+}
+
 /// How a subtask step names its task: by its external id, or else by its id.
 pub(super) fn named_task(step: &Step) -> String {
     match step.subtask_external_id() {
-        "" => step.subtask_id.to_ascii_lowercase(),
+        "" => key(&step.subtask_id),
         id => named(id),
     }
 }
@@ -259,12 +266,11 @@ pub(super) fn named(external_id: &str) -> String {
 /// The ids of a document's task and of those that it manages, and its external id.
 fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
-    let mut add = |id: &str| ids.insert(id.to_ascii_lowercase());
     if let Some(task) = &document.task {
-        add(&task.guid);
+        ids.insert(key(&task.guid));
         ids.extend(task.external_id.as_deref().map(named));
     }
-    let mut add = |id: &str| ids.insert(id.to_ascii_lowercase());
+    let mut add = |id: &str| ids.insert(key(id));
     for value in all_steps(&document.steps).into_iter().flat_map(values) {
         add(&value.link);
         let managed = value.task_json.as_ref().and_then(|it| it.task.as_ref());

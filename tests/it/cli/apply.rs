@@ -290,23 +290,41 @@ fn a_new_guide_has_its_subtasks_from_its_first_revision_on(cli: Cli) {
     assert_eq!(revisions[0]["step_count"], json!(count), "{history}");
 }
 
+/// A guide with an external id, and subtask steps that name others by theirs.
+fn named(id: &str, subtasks: &[&str]) -> Value {
+    let mut document = guide(id);
+    document["task"]["external_id"] = json!(id);
+    let steps = document["steps"].as_array_mut().expect("steps");
+    for id in subtasks {
+        let subtask = json!({
+            "product_id": 7,
+            "type": "STEP_TYPE_SUBTASK",
+            "subtask_external_id": id,
+        });
+        steps.insert(0, subtask);
+    }
+    document
+}
+
+#[apply(on_one_database)]
+fn external_ids_that_differ_in_case_are_of_different_guides(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "1.json", &named("x", &[]));
+    write(&directory, "2.json", &named("X", &[]));
+    write(&directory, "3.json", &named("main", &["x", "X"]));
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "3 created, 0 updated, 0 unchanged, 0 failed");
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "0 created, 0 updated, 3 unchanged, 0 failed");
+    let shown = cli.command(&["show", "main"]).run().succeeded();
+    for id in ["external id x", "external id X"] {
+        assert!(shown.stdout.contains(id), "{shown:?}");
+    }
+}
+
 #[apply(on_one_database)]
 fn guides_that_name_each_other_by_external_ids_need_no_guid(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let named = |id: &str, subtasks: &[&str]| {
-        let mut document = guide(id);
-        document["task"]["external_id"] = json!(id);
-        let steps = document["steps"].as_array_mut().expect("steps");
-        for id in subtasks {
-            let subtask = json!({
-                "product_id": 7,
-                "type": "STEP_TYPE_SUBTASK",
-                "subtask_external_id": id,
-            });
-            steps.insert(0, subtask);
-        }
-        document
-    };
     // The files with the subtasks come first, and two guides refer to each other.
     write(&directory, "a.json", &named("a", &["b", "c"]));
     write(&directory, "b.json", &named("b", &["c"]));

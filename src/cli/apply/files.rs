@@ -1,0 +1,81 @@
+//! The files that are applied.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cli::{
+        CliError,
+        guide_file::{GuideFile, files_in},
+        guides,
+        out::sanitize,
+    },
+    proto::v1::Task,
+};
+
+/// Reads the files, and every `.json` file in the directories. They are in the order in which their
+/// guides were created, those without an id first.
+pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.exists() {
+            return Err(CliError::Failed(format!(
+                "there is no directory or file {}: apply takes documents, as `expertise export \
+                 --all --out DIR` writes them",
+                path.display()
+            )));
+        }
+        match path.is_dir() {
+            true => files.extend(files_in(path)?),
+            false => files.push(path.clone()),
+        }
+    }
+    if files.is_empty() {
+        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        let paths = paths.join(", ");
+        return Err(CliError::Failed(format!(
+            "{paths} has no .json files: nothing is applied"
+        )));
+    }
+    let mut read = Vec::with_capacity(files.len());
+    let mut errors = Vec::new();
+    for file in files {
+        match GuideFile::read(&file) {
+            Ok(file) => read.push(file),
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    let mut known: BTreeMap<(&str, String), &Path> = BTreeMap::new();
+    for GuideFile { path, document, .. } in &read {
+        let external_id = document.task.as_ref().map_or("", Task::external_id);
+        let guid = guides::guid(document).to_ascii_lowercase();
+        let file = path.display();
+        if guid.is_empty() && external_id.is_empty() {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            errors.push(format!(
+                "{file}: it has no task.guid and no task.external_id, so that no later run would \
+                 find its guide: add \"external_id\": {name:?} to its task"
+            ));
+        }
+        for (field, id) in [("guid", guid), ("external_id", external_id.to_owned())] {
+            let shown = sanitize(&id);
+            let other = known.insert((field, id), path);
+            // Two files with both ids of a guide are named once.
+            if let Some(other) = other.filter(|_| !shown.is_empty() && errors.is_empty()) {
+                let other = other.display();
+                errors.push(format!(
+                    "{other} and {file} are both of task {shown}: remove one, or its task.{field}"
+                ));
+            }
+        }
+    }
+    if !errors.is_empty() {
+        let errors = errors.join("\n  ");
+        return Err(CliError::Failed(format!("nothing is applied: {errors}")));
+    }
+    // The server's ids increase with time.
+    read.sort_by(|a, b| guides::guid(&a.document).cmp(guides::guid(&b.document)));
+    Ok(read)
+}

@@ -1,0 +1,128 @@
+//! The tasks of the account that no file is of, and their deletion.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::{
+    ApplyGuide, ApplyRun,
+    ids::{named, named_task},
+};
+use crate::{
+    cli::{
+        CliError, confirm,
+        delete::{self, DeletedHistory},
+        guides,
+        out::{print_error, sanitize},
+    },
+    messages::managed_documents::all_steps,
+    proto::v1::{Task, TaskType},
+};
+
+/// The most tasks of the account that are named as not in the directory.
+const MAX_LEFT_LINES: usize = 10;
+
+/// The tasks that no file is of. Managed tasks belong to the guides that manage them.
+pub(super) fn left_over(guides: &[ApplyGuide], tasks: Vec<Task>) -> Vec<Task> {
+    let kept = guides.iter().filter_map(|guide| guide.stored.as_ref());
+    let kept: BTreeSet<&str> = kept.map(|stored| guides::guid(&stored.document)).collect();
+    let is_left =
+        |task: &Task| task.r#type() == TaskType::Standard && !kept.contains(task.guid.as_str());
+    tasks.into_iter().filter(is_left).collect()
+}
+
+impl ApplyRun<'_> {
+    /// Deletes the tasks that the directory does not have, and returns whether the person did not
+    /// agree. After failures nothing is deleted, as a guide that could not be written may be one of
+    /// them.
+    pub(super) async fn prune(
+        &mut self,
+        left: Vec<Task>,
+        guides: &[ApplyGuide],
+    ) -> Result<bool, CliError> {
+        if left.is_empty() {
+            return Ok(false);
+        }
+        if self.args.dry_run {
+            self.plan_pruning(&left, guides)?;
+            return Ok(false);
+        }
+        if self.counts.failed > 0 {
+            print_error("nothing is pruned, as there were failures");
+            return Ok(false);
+        }
+        print_error("not in the directory:");
+        if self.args.force {
+            for task in &left {
+                print_error(&format!("  {}", delete::description(task)));
+            }
+        } else if !delete::agrees_to_delete(&left, DeletedHistory::Kept) {
+            print_error(confirm::NOTHING_DELETED);
+            return Ok(true);
+        }
+        for deletion in delete::delete_all(self.client, left, DeletedHistory::Kept).await {
+            match deletion.outcome {
+                Ok(_) => self.deleted += 1,
+                Err(_) => self.counts.failed += 1,
+            }
+            deletion.print(self.client, &mut self.results)?;
+        }
+        Ok(false)
+    }
+
+    /// Says what would be deleted. The server keeps a task that a guide refers to.
+    fn plan_pruning(&mut self, left: &[Task], guides: &[ApplyGuide]) -> Result<(), CliError> {
+        let mut referring = BTreeMap::new();
+        for guide in guides {
+            let mut document = guide.document.clone();
+            self.ids.resolve(&mut document);
+            for step in all_steps(&document.steps) {
+                referring.insert(named_task(step), &guide.file.path);
+            }
+        }
+        for task in left {
+            let by_name = || referring.get(&named(task.external_id()));
+            let file = referring.get(&task.guid).or_else(by_name);
+            let line = delete::description(task);
+            let file = file.map(|file| file.display().to_string());
+            let json = json!({
+                "dry_run": true, "guid": task.guid, "name": task.name, "referring_file": file,
+            });
+            match file {
+                None => {
+                    self.deleted += 1;
+                    self.results.add(&format!("would delete {line}\n"), &json)?;
+                }
+                Some(file) => {
+                    self.counts.failed += 1;
+                    let file = sanitize(&file);
+                    let text = format!("would keep {line}: a step of {file} refers to it");
+                    self.results.add_failure(&text, &json)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which tasks of the account a directory does not have.
+    pub(super) fn print_left(&self, left: &[Task]) {
+        let is_directory = self.args.paths.iter().any(|path| path.is_dir());
+        let (tasks, them) = match left.len() {
+            0 => return,
+            1 => ("1 task of the account is".to_owned(), "it"),
+            count => (format!("{count} tasks of the account are"), "them"),
+        };
+        if !is_directory || !self.results.is_text() {
+            return;
+        }
+        print_error(&format!(
+            "{tasks} not in the directory: --prune deletes {them}"
+        ));
+        for task in left.iter().take(MAX_LEFT_LINES) {
+            print_error(&format!("  {}", delete::description(task)));
+        }
+        if left.len() > MAX_LEFT_LINES {
+            print_error(&format!("  and {} more", left.len() - MAX_LEFT_LINES));
+        }
+    }
+}
