@@ -4,10 +4,13 @@
 use std::{
     env,
     error::Error,
+    fmt::Write,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+use prost_types::{FileDescriptorSet, MethodDescriptorProto, ServiceDescriptorProto};
 
 const FILES: [&str; 10] = [
     "expertise/v1/analysis.proto",
@@ -28,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true);
     let set = compiler.open_files(FILES)?.file_descriptor_set();
+    fs::write(Path::new(&out).join("services.rs"), services(&set)?)?;
 
     tonic_prost_build::configure()
         // Maps in key order: the digest of a `request_id` needs equal messages to have
@@ -59,6 +63,76 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-env=BUILD_COMMIT={}", commit.trim());
     set_flags_of_ignored_tests(&env::var("PROFILE")?);
     Ok(())
+}
+
+/// The package of the contract.
+const PACKAGE: &str = "expertise.v1";
+
+/// The code that serves each rpc with the method of `Call` that has its name: `get_task` takes the
+/// message of the request, and returns that of the response.
+fn services(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
+    let files = set.file.iter().filter(|file| file.package() == PACKAGE);
+    let services: Vec<&ServiceDescriptorProto> = files.flat_map(|file| &file.service).collect();
+    let mut code = format!("pub const SERVICES: [&str; {}] = [", services.len());
+    for service in &services {
+        write!(code, "{:?}, ", format!("{PACKAGE}.{}", service.name()))?;
+    }
+    code.push_str(
+        "];
+        fn serve(services: &Services, max_message_bytes: usize) -> Routes {
+            Routes::default()",
+    );
+    for service in &services {
+        let name = service.name();
+        let module = format!("{}_server", snake_case(name));
+        write!(
+            code,
+            "
+            .add_service(
+                v1::{module}::{name}Server::new(services.clone())
+                    .max_decoding_message_size(max_message_bytes)
+                    .max_encoding_message_size(max_message_bytes),
+            )"
+        )?;
+    }
+    code.push('}');
+    for service in services {
+        let name = service.name();
+        let module = format!("{}_server", snake_case(name));
+        writeln!(
+            code,
+            "
+        #[tonic::async_trait]
+        impl v1::{module}::{name} for Services {{"
+        )?;
+        for rpc in service.method.iter().map(MethodDescriptorProto::name) {
+            let function = snake_case(rpc);
+            writeln!(
+                code,
+                "
+            async fn {function}(
+                &self,
+                request: Request<v1::{rpc}Request>,
+            ) -> Result<Response<v1::{rpc}Response>, Status> {{
+                let (call, request) = self.call({rpc:?}, request)?;
+                Ok(Response::new(call.{function}(request).await?))
+            }}"
+            )?;
+        }
+        code.push('}');
+    }
+    Ok(code)
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// The variable with the URL of a PostgreSQL for the tests, for which no programs of

@@ -1,24 +1,14 @@
-//! The gRPC services: one file for each (decode, one store call, encode). The conversions
-//! between messages and domain values are in `messages`.
+//! The gRPC services: one file for each, with a method of [`Call`] for each rpc (decode, one store
+//! call, encode). The conversions between messages and domain values are in `messages`.
 //!
-//! *Invariant:* a handler makes at most one store call, and none for a request with
+//! *Invariant:* an rpc makes at most one store call, and none for a request with
 //! violations. UpdateTask and UpdateStep with a valid `guid` are the exception, as some of their
 //! violations depend on what is stored. The store reads the task or step, has the update decoded
 //! against it, and then refuses it with all violations, those of the mask too.
 
-use tonic::service::Routes;
+use tonic::{Request, Response, Status, service::Routes};
 
-use crate::{
-    domain::page::PAGE_BYTES,
-    proto::v1::{
-        analysis_service_server::AnalysisServiceServer, change_service_server::ChangeServiceServer,
-        index_service_server::IndexServiceServer, revision_service_server::RevisionServiceServer,
-        role_service_server::RoleServiceServer, step_service_server::StepServiceServer,
-        task_service_server::TaskServiceServer,
-        translation_service_server::TranslationServiceServer,
-    },
-    store::Store,
-};
+use crate::{domain::page::PAGE_BYTES, proto::v1, store::Store};
 
 pub mod codec;
 pub mod status;
@@ -44,17 +34,9 @@ mod validations;
 pub use crate::messages::kept_guide::GUIDE_CODEC;
 pub use scope::{required_scope, rpcs};
 
-/// The services of the contract by their full names.
-pub const SERVICES: [&str; 8] = [
-    "expertise.v1.TaskService",
-    "expertise.v1.StepService",
-    "expertise.v1.RevisionService",
-    "expertise.v1.RoleService",
-    "expertise.v1.TranslationService",
-    "expertise.v1.AnalysisService",
-    "expertise.v1.ChangeService",
-    "expertise.v1.IndexService",
-];
+// The build script makes the services of the contract: their names, `serve`, and the traits that tonic
+// asks for.
+include!(concat!(env!("OUT_DIR"), "/services.rs"));
 
 /// Limits of the services.
 #[derive(Clone, Copy, Debug)]
@@ -72,28 +54,10 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
         store,
         page_bytes: PAGE_BYTES.min(max_message_bytes),
     };
-    macro_rules! serve {
-        ($($server:ident)*) => {
-            Routes::default()$(.add_service(
-                $server::new(services.clone())
-                    .max_decoding_message_size(max_message_bytes)
-                    .max_encoding_message_size(max_message_bytes),
-            ))*
-        };
-    }
-    serve! {
-        TaskServiceServer
-        StepServiceServer
-        RevisionServiceServer
-        RoleServiceServer
-        TranslationServiceServer
-        AnalysisServiceServer
-        ChangeServiceServer
-        IndexServiceServer
-    }
+    serve(&services, max_message_bytes)
 }
 
-/// The services of the contract; each file of a service implements one.
+/// The services of the contract.
 #[derive(Clone)]
 struct Services {
     store: Store,

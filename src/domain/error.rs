@@ -16,22 +16,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     #[error("the request is invalid")]
     Invalid(Violations),
-    #[error("task not found")]
-    TaskNotFound(Missing<TaskId>),
-    #[error("no task has the external id")]
-    NoTaskWithExternalId(Missing<ExternalId>),
-    #[error("step not found")]
-    StepNotFound(Missing<StepId>),
-    #[error("not a step of the task")]
-    NoStepOfTask(Missing<StepId>),
-    #[error("role not found")]
-    RoleNotFound(Missing<RoleId>),
-    #[error("revision not found")]
-    RevisionNotFound {
-        task: TaskId,
-        revision: RevisionName,
-        /// The field of the request that names it.
-        field: &'static str,
+    #[error("not found")]
+    NotFound {
+        missing: Missing,
+        /// The path of the request's field that names it, such as `step.subtask_id`.
+        field: Cow<'static, str>,
     },
     #[error("the external id is taken")]
     ExternalIdTaken(TakenId),
@@ -74,10 +63,14 @@ pub enum Contention {
 
 /// A resource that the account does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing<Id> {
-    pub id: Id,
-    /// The path of the request's field that names it, such as `step.subtask_id`.
-    pub field: Cow<'static, str>,
+pub enum Missing {
+    Task(TaskId),
+    TaskWithExternalId(ExternalId),
+    Step(StepId),
+    /// The account may have the step, but the task does not.
+    StepOfTask(StepId),
+    Role(RoleId),
+    Revision(TaskId, RevisionName),
 }
 
 /// What is limited by the largest message, or by the memory of all calls.
@@ -189,24 +182,17 @@ impl From<Precondition> for Error {
 }
 
 impl Error {
-    pub fn task_not_found(id: TaskId, field: impl Into<Cow<'static, str>>) -> Self {
+    pub fn not_found(missing: Missing, field: impl Into<Cow<'static, str>>) -> Self {
         let field = field.into();
-        Self::TaskNotFound(Missing { id, field })
+        Self::NotFound { missing, field }
     }
 
-    pub fn external_id_not_found(id: ExternalId, field: impl Into<Cow<'static, str>>) -> Self {
-        let field = field.into();
-        Self::NoTaskWithExternalId(Missing { id, field })
+    pub fn task_not_found(id: TaskId, field: impl Into<Cow<'static, str>>) -> Self {
+        Self::not_found(Missing::Task(id), field)
     }
 
     pub fn step_not_found(id: StepId, field: impl Into<Cow<'static, str>>) -> Self {
-        let field = field.into();
-        Self::StepNotFound(Missing { id, field })
-    }
-
-    pub fn role_not_found(id: RoleId, field: impl Into<Cow<'static, str>>) -> Self {
-        let field = field.into();
-        Self::RoleNotFound(Missing { id, field })
+        Self::not_found(Missing::Step(id), field)
     }
 
     pub fn invalid(path: &Path<'_>, reason: Reason, description: impl Into<String>) -> Self {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     decide::WriteContext,
-    error::Error,
+    error::{Error, Missing},
     etag::Etag,
     external_id::ExternalId,
     feedback::{Feedback, LinkChanges},
@@ -133,7 +133,7 @@ impl SentSubtask {
         match &self.external_id {
             Some(id) => {
                 let field = step.field("subtask_external_id").to_string();
-                Error::external_id_not_found(id.clone(), field)
+                Error::not_found(Missing::TaskWithExternalId(id.clone()), field)
             }
             None => {
                 let field = step.field("subtask_id").to_string();

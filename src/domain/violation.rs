@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Write};
 
-/// Why a field is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use strum_macros::IntoStaticStr;
+
+/// Why a field is invalid, with the names of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
     /// Missing, empty or only white space.
     FieldRequired,

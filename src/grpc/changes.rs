@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
-use tonic::{Request, Response};
 
-use super::{Services, call::Answer, page::PageTokens};
+use super::{call::Call, page::PageTokens};
 use crate::{
     call_context::{CallContext, CallWait},
     domain::{
+        Result,
         change_feed::{FeedEntry, FeedStart},
         ids::TaskId,
         violation::{Reason, Violations},
@@ -17,24 +17,16 @@ use crate::{
         decode::{self, Field, field},
         encode,
     },
-    proto::v1::{
-        Change, ChangeStart, ListChangesRequest, ListChangesResponse,
-        change_service_server::ChangeService,
-    },
+    proto::v1::{Change, ChangeStart, ListChangesRequest, ListChangesResponse},
 };
 
 /// The longest that a call waits for changes.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-#[tonic::async_trait]
-impl ChangeService for Services {
-    async fn list_changes(
-        &self,
-        request: Request<ListChangesRequest>,
-    ) -> Answer<ListChangesResponse> {
-        let (call, request) = self.call(request)?;
+impl Call {
+    pub async fn list_changes(self, request: ListChangesRequest) -> Result<ListChangesResponse> {
         // A cursor is valid whatever else is sent.
-        let tokens = call.page_tokens("ListChanges", &());
+        let tokens = self.page_tokens(&());
         let (start, task, size, wait) = decode::all(|violations| {
             let start = feed_start(&request.cursor, request.start, &tokens, violations);
             let field = violations.at("task");
@@ -46,8 +38,8 @@ impl ChangeService for Services {
         // The start at the present has nothing to wait for.
         let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
         // It is made before the read, so that it sees every later write.
-        let watch = waits.then(|| call.account.watch_changes());
-        let page = call.account.list_changes(start, task, size).await?;
+        let watch = waits.then(|| self.account.watch_changes());
+        let page = self.account.list_changes(start, task, size).await?;
         if let Some(watch) = watch
             && page.entries.is_empty()
             && page.is_at_head
@@ -62,11 +54,11 @@ impl ChangeService for Services {
             let cursor = tokens.sign(&entry.cursor);
             change(entry, cursor)
         };
-        Ok(Response::new(ListChangesResponse {
+        Ok(ListChangesResponse {
             next_cursor: tokens.sign(&page.next),
             changes: page.entries.into_iter().map(signed).collect(),
             caught_up: page.caught_up,
-        }))
+        })
     }
 }
 

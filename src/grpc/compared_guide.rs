@@ -66,7 +66,7 @@ impl ComparedGuide {
     pub async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
         let found = account.export_task(task).await;
         let tree = found.map_err(|error| match error {
-            Error::TaskNotFound(_) => Error::task_not_found(task, "task"),
+            Error::NotFound { .. } => Error::task_not_found(task, "task"),
             error => error,
         })?;
         let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());

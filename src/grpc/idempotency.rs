@@ -1,9 +1,8 @@
 //! Creates and imports that a caller may repeat under the same `request_id`.
 
 use prost::Message;
-use tonic::Response;
 
-use super::call::{Answer, digest};
+use super::call::Call;
 use crate::{
     domain::{Error, Result, ids::RequestId, violation::Violations},
     messages::decode::field,
@@ -17,20 +16,23 @@ pub struct Idempotency {
     digest: [u8; 32],
 }
 
-impl Idempotency {
+impl Call {
     /// `None` without a `request_id`. It stands for the request without `request_id` and
     /// `validate_only`.
-    pub fn read(
+    pub fn idempotency(
+        &self,
         request_id: &str,
-        rpc: &str,
         request: &impl Message,
         violations: &mut Violations,
-    ) -> Option<Self> {
-        let id = field::request_id(request_id, violations)?;
-        let digest = digest(rpc, request, &["request_id", "validate_only"]);
-        Some(Self { id, digest })
+    ) -> Option<Idempotency> {
+        Some(Idempotency {
+            id: field::request_id(request_id, violations)?,
+            digest: self.digest(request, &["request_id", "validate_only"]),
+        })
     }
+}
 
+impl Idempotency {
     /// What the store needs to recognize a retry and to answer it with the
     /// `response` of the first call.
     pub fn retry_key<T, R: Message>(
@@ -50,13 +52,13 @@ pub async fn once<T: Clone, R: Message + Default>(
     request: Option<Idempotency>,
     response: impl Fn(T) -> R + Clone + Send + Sync + 'static,
     write: impl AsyncFnOnce(Option<RetryKey<T>>) -> Result<WriteOutcome<T>>,
-) -> Answer<R> {
+) -> Result<R> {
     let encode = response.clone();
     let retry = request.map(|it| it.retry_key(move |outcome: &T| encode(outcome.clone())));
-    Ok(Response::new(match write(retry).await? {
-        WriteOutcome::Done(outcome) => response(outcome),
-        WriteOutcome::Replayed(stored) => decode_stored(&stored)?,
-    }))
+    match write(retry).await? {
+        WriteOutcome::Done(outcome) => Ok(response(outcome)),
+        WriteOutcome::Replayed(stored) => decode_stored(&stored),
+    }
 }
 
 /// Decodes a message that this service encoded.

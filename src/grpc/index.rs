@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use tonic::{Request, Response};
 use uuid::Uuid;
 
-use super::{Services, call::Answer};
+use super::call::Call;
 use crate::{
     domain::{
+        Result,
         ids::TaskId,
         index_work::{
             AcknowledgeOutcome, Acknowledgement, IndexWork as Work, IndexWorkState,
@@ -19,35 +19,31 @@ use crate::{
     proto::v1::{
         AcknowledgeIndexedRequest, AcknowledgeIndexedResponse, IndexResult, IndexState, IndexWork,
         IndexedItem, ListIndexWorkRequest, ListIndexWorkResponse,
-        index_service_server::IndexService,
     },
 };
 
-#[tonic::async_trait]
-impl IndexService for Services {
-    async fn list_index_work(
-        &self,
-        request: Request<ListIndexWorkRequest>,
-    ) -> Answer<ListIndexWorkResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListIndexWork", &request);
+impl Call {
+    pub async fn list_index_work(
+        self,
+        request: ListIndexWorkRequest,
+    ) -> Result<ListIndexWorkResponse> {
+        let tokens = self.page_tokens(&request);
         let (after, size) = decode::all(|violations| {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
-        let page = call.account.list_index_work(after, size).await?;
+        let page = self.account.list_index_work(after, size).await?;
         let encode = |(_, work)| index_work(work);
         let (work, next_page_token) = tokens.page(page, |(cursor, _)| *cursor, encode);
-        Ok(Response::new(ListIndexWorkResponse {
+        Ok(ListIndexWorkResponse {
             work,
             next_page_token,
-        }))
+        })
     }
 
-    async fn acknowledge_indexed(
-        &self,
-        request: Request<AcknowledgeIndexedRequest>,
-    ) -> Answer<AcknowledgeIndexedResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn acknowledge_indexed(
+        self,
+        request: AcknowledgeIndexedRequest,
+    ) -> Result<AcknowledgeIndexedResponse> {
         let items = decode::all(|violations| {
             let mut list = violations.at("items");
             list.not_empty(&request.items, "needs at least one item");
@@ -56,11 +52,11 @@ impl IndexService for Services {
                 acknowledgement(item, field, &mut known)
             })
         })?;
-        let outcomes = call.account.acknowledge_indexed(items).await?;
+        let outcomes = self.account.acknowledge_indexed(items).await?;
         let result = |outcome| index_result(outcome).into();
-        Ok(Response::new(AcknowledgeIndexedResponse {
+        Ok(AcknowledgeIndexedResponse {
             results: outcomes.into_iter().map(result).collect(),
-        }))
+        })
     }
 }
 

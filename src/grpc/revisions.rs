@@ -2,14 +2,11 @@
 //! revisions, and so never change, or the guide as it is now.
 
 use serde::{Deserialize, Serialize};
-use tonic::{Request, Response};
 
 use super::{
-    Services,
-    call::{Answer, write_mode},
+    call::{Call, write_mode},
     compared_guide::ComparedGuide,
-    idempotency::{self, Idempotency},
-    status,
+    idempotency, status,
 };
 use crate::{
     call_context::CallContext,
@@ -31,21 +28,18 @@ use crate::{
         GetRevisionRequest, GetRevisionResponse, ListDeletedTasksRequest, ListDeletedTasksResponse,
         ListRevisionsRequest, ListRevisionsResponse, RestoreRevisionRequest,
         RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
-        TaskRevision, revision_service_server::RevisionService,
+        TaskRevision,
     },
     store::{CreatedRevision, NewRevisionRequest, RestoreRequest},
 };
 
-#[tonic::async_trait]
-impl RevisionService for Services {
-    async fn create_revision(
-        &self,
-        request: Request<CreateRevisionRequest>,
-    ) -> Answer<CreateRevisionResponse> {
-        let (call, request) = self.call(request)?;
+impl Call {
+    pub async fn create_revision(
+        self,
+        request: CreateRevisionRequest,
+    ) -> Result<CreateRevisionResponse> {
         let (idempotency, new) = decode::all(|violations| {
-            let idempotency =
-                Idempotency::read(&request.request_id, "CreateRevision", &request, violations);
+            let idempotency = self.idempotency(&request.request_id, &request, violations);
             let task = task(&request.task, violations);
             let note = field::text(request.note, violations.at("note"));
             let alias = match request.alias.as_str() {
@@ -70,65 +64,59 @@ impl RevisionService for Services {
             unchanged: made.unchanged,
         };
         idempotency::once(idempotency, created, async |retry| {
-            call.account.create_revision(new, retry).await
+            self.account.create_revision(new, retry).await
         })
         .await
     }
 
-    async fn get_revision(
-        &self,
-        request: Request<GetRevisionRequest>,
-    ) -> Answer<GetRevisionResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn get_revision(self, request: GetRevisionRequest) -> Result<GetRevisionResponse> {
         let (task, name) = task_and_revision(&request.task, &request.revision)?;
         if request.without_document {
-            let revision = call.account.get_revision(task, &name, "revision").await?;
-            return Ok(Response::new(GetRevisionResponse {
+            let revision = self.account.get_revision(task, &name, "revision").await?;
+            return Ok(GetRevisionResponse {
                 revision: Some(task_revision(revision)),
                 document: None,
-            }));
+            });
         }
-        let found = ComparedGuide::revision(&call.account, task, &name, "revision", 0);
+        let found = ComparedGuide::revision(&self.account, task, &name, "revision", 0);
         let (revision, guide) = found.await?;
         let bytes = guide.memory.bytes();
         // From now on it counts as the response.
         drop(guide.memory);
         if !CallContext::try_reserve_response(bytes) {
-            return Err(Error::Overloaded.into());
+            return Err(Error::Overloaded);
         }
-        Ok(Response::new(GetRevisionResponse {
+        Ok(GetRevisionResponse {
             revision: Some(task_revision(revision)),
             document: Some(guide.document),
-        }))
+        })
     }
 
-    async fn list_revisions(
-        &self,
-        request: Request<ListRevisionsRequest>,
-    ) -> Answer<ListRevisionsResponse> {
-        let (call, mut request) = self.call(request)?;
+    pub async fn list_revisions(
+        self,
+        mut request: ListRevisionsRequest,
+    ) -> Result<ListRevisionsResponse> {
         request.task.make_ascii_lowercase();
-        let tokens = call.page_tokens("ListRevisions", &request);
+        let tokens = self.page_tokens(&request);
         let (task, (before, size)) = decode::all(|violations| {
             let task = task(&request.task, violations);
             task.zip(tokens.start(request.page_size, &request.page_token, violations))
         })?;
-        let page = call.account.list_revisions(task, before, size).await?;
+        let page = self.account.list_revisions(task, before, size).await?;
         let (revisions, next_page_token) =
             tokens.page(page, |revision| revision.number, task_revision);
-        Ok(Response::new(ListRevisionsResponse {
+        Ok(ListRevisionsResponse {
             revisions,
             next_page_token,
-        }))
+        })
     }
 
-    async fn compare_revisions(
-        &self,
-        request: Request<CompareRevisionsRequest>,
-    ) -> Answer<CompareRevisionsResponse> {
-        let (call, mut request) = self.call(request)?;
+    pub async fn compare_revisions(
+        self,
+        mut request: CompareRevisionsRequest,
+    ) -> Result<CompareRevisionsResponse> {
         request.task.make_ascii_lowercase();
-        let tokens = call.page_tokens("CompareRevisions", &request);
+        let tokens = self.page_tokens(&request);
         let (task, base, target, (after, size)) = decode::all(|violations| {
             let task = task(&request.task, violations);
             let base = revision_name(&request.base, violations.at("base"));
@@ -136,7 +124,7 @@ impl RevisionService for Services {
             let start = tokens.start(request.page_size, &request.page_token, violations);
             Some((task?, base?, target?, start?))
         })?;
-        let account = &call.account;
+        let account = &self.account;
         let (_, base) = ComparedGuide::revision(account, task, &base, "base", 0).await?;
         let held = base.memory.bytes();
         let target = match target {
@@ -171,23 +159,21 @@ impl RevisionService for Services {
             guides: guides.clone(),
         };
         let (steps, next_page_token) = tokens.page_beside(used, page, cursor, |(_, step)| step);
-        Ok(Response::new(CompareRevisionsResponse {
+        Ok(CompareRevisionsResponse {
             same,
             task_paths,
             steps,
             next_page_token,
-        }))
+        })
     }
 
-    async fn restore_revision(
-        &self,
-        request: Request<RestoreRevisionRequest>,
-    ) -> Answer<RestoreRevisionResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn restore_revision(
+        self,
+        request: RestoreRevisionRequest,
+    ) -> Result<RestoreRevisionResponse> {
         let mode = write_mode(request.validate_only);
         let (idempotency, restore) = decode::all(|violations| {
-            let idempotency =
-                Idempotency::read(&request.request_id, "RestoreRevision", &request, violations);
+            let idempotency = self.idempotency(&request.request_id, &request, violations);
             let task = task(&request.task, violations);
             let revision = revision_name(&request.revision, violations.at("revision"));
             let etag = violations.at("guide_etag");
@@ -200,54 +186,51 @@ impl RevisionService for Services {
             Some((idempotency, restore))
         })?;
         idempotency::once(idempotency, restored, async |retry| {
-            call.account.restore_revision(restore, retry, mode).await
+            self.account.restore_revision(restore, retry, mode).await
         })
         .await
     }
 
-    async fn delete_revision(
-        &self,
-        request: Request<DeleteRevisionRequest>,
-    ) -> Answer<DeleteRevisionResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn delete_revision(
+        self,
+        request: DeleteRevisionRequest,
+    ) -> Result<DeleteRevisionResponse> {
         let (task, revision) = task_and_revision(&request.task, &request.revision)?;
-        call.account.delete_revision(task, revision).await?;
-        Ok(Response::new(DeleteRevisionResponse {}))
+        self.account.delete_revision(task, revision).await?;
+        Ok(DeleteRevisionResponse {})
     }
 
-    async fn set_revision_alias(
-        &self,
-        request: Request<SetRevisionAliasRequest>,
-    ) -> Answer<SetRevisionAliasResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn set_revision_alias(
+        self,
+        request: SetRevisionAliasRequest,
+    ) -> Result<SetRevisionAliasResponse> {
         let (task, alias, revision) = decode::all(|violations| {
             let task = task(&request.task, violations);
             let alias = alias(&request.alias, violations.at("alias"));
             let revision = optional_revision(&request.revision, violations.at("revision"));
             Some((task?, alias?, revision?))
         })?;
-        let account = call.account;
+        let account = self.account;
         let revision = account.set_revision_alias(task, alias, revision).await?;
-        Ok(Response::new(SetRevisionAliasResponse {
+        Ok(SetRevisionAliasResponse {
             revision: revision.map(task_revision),
-        }))
+        })
     }
 
-    async fn list_deleted_tasks(
-        &self,
-        request: Request<ListDeletedTasksRequest>,
-    ) -> Answer<ListDeletedTasksResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListDeletedTasks", &request);
+    pub async fn list_deleted_tasks(
+        self,
+        request: ListDeletedTasksRequest,
+    ) -> Result<ListDeletedTasksResponse> {
+        let tokens = self.page_tokens(&request);
         let (after, size) = decode::all(|violations| {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
-        let page = call.account.list_deleted_tasks(after, size).await?;
+        let page = self.account.list_deleted_tasks(after, size).await?;
         let (tasks, next_page_token) = tokens.page(page, |task| task.cursor(), deleted_task);
-        Ok(Response::new(ListDeletedTasksResponse {
+        Ok(ListDeletedTasksResponse {
             tasks,
             next_page_token,
-        }))
+        })
     }
 }
 

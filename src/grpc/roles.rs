@@ -1,38 +1,33 @@
 //! RoleService: decode, one store call, encode.
 
-use tonic::{Request, Response};
-
-use super::{Services, call::Answer};
+use super::call::Call;
 use crate::{
-    domain::{ids::RoleId, role::Role, violation::Reason},
+    domain::{Result, ids::RoleId, role::Role, violation::Reason},
     messages::{
         decode::{self, REQUIRED, field},
         ignored::Ignored,
     },
     proto::v1::{
         self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
-        ListRolesRequest, ListRolesResponse, role_service_server::RoleService,
+        ListRolesRequest, ListRolesResponse,
     },
 };
 
-#[tonic::async_trait]
-impl RoleService for Services {
-    async fn list_roles(&self, request: Request<ListRolesRequest>) -> Answer<ListRolesResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListRoles", &request);
+impl Call {
+    pub async fn list_roles(self, request: ListRolesRequest) -> Result<ListRolesResponse> {
+        let tokens = self.page_tokens(&request);
         let (after, size) = decode::all(|violations| {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
-        let page = call.account.list_roles(after, size).await?;
+        let page = self.account.list_roles(after, size).await?;
         let (roles, next_page_token) = tokens.page(page, |role| role.id, role);
-        Ok(Response::new(ListRolesResponse {
+        Ok(ListRolesResponse {
             roles,
             next_page_token,
-        }))
+        })
     }
 
-    async fn create_role(&self, request: Request<CreateRoleRequest>) -> Answer<CreateRoleResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn create_role(self, request: CreateRoleRequest) -> Result<CreateRoleResponse> {
         let mut ignored = Ignored::default();
         let name = decode::all(|violations| {
             let mut field = violations.at("role");
@@ -40,15 +35,14 @@ impl RoleService for Services {
             ignored.add((role.id != 0).then_some("id"));
             field::non_blank_text(role.name, field.field("name"))
         })?;
-        let role = call.account.create_role(name).await?;
-        Ok(Response::new(CreateRoleResponse {
+        let role = self.account.create_role(name).await?;
+        Ok(CreateRoleResponse {
             role: Some(self::role(role)),
             ignored_paths: ignored.into_paths("role"),
-        }))
+        })
     }
 
-    async fn delete_role(&self, request: Request<DeleteRoleRequest>) -> Answer<DeleteRoleResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn delete_role(self, request: DeleteRoleRequest) -> Result<DeleteRoleResponse> {
         let id = decode::all(|violations| {
             let mut field = violations.at("id");
             match request.id {
@@ -58,8 +52,8 @@ impl RoleService for Services {
             }
             Some(RoleId(request.id))
         })?;
-        call.account.delete_role(id).await?;
-        Ok(Response::new(DeleteRoleResponse::default()))
+        self.account.delete_role(id).await?;
+        Ok(DeleteRoleResponse::default())
     }
 }
 

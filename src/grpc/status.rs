@@ -16,6 +16,7 @@ use crate::{
     domain::{
         Contention, Error, Missing, Outage, SizedResource,
         external_id::TakenId,
+        ids::RoleId,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
     },
@@ -26,6 +27,8 @@ mod decode_error;
 mod precondition;
 mod truncate;
 
+/// What the names of reasons begin with in the contract, and not in an `ErrorInfo`.
+const REASON_PREFIX: &str = "ERROR_REASON_";
 /// The `domain` of every `ErrorInfo`.
 pub const DOMAIN: &str = "expertise.v1";
 /// When a caller may retry a call that an overloaded server or database refused.
@@ -35,99 +38,103 @@ const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// The pushback that keeps a retry policy from retrying the call.
 const NO_RETRY: &str = "-1";
 
-/// What the retry policy of a client is told in addition to the code.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Retry {
-    /// Nothing: the code says it all.
-    ByCode,
-    /// To wait for [`RETRY_DELAY`].
-    Later,
-    /// Not to retry: the code may mean that a retry helps, but this error comes again.
-    Never,
+/// An error with its details, which becomes a [`Status`].
+struct Failure {
+    reason: ErrorReason,
+    message: String,
+    metadata: HashMap<String, String>,
+    details: ErrorDetails,
 }
 
-/// The code of an error with this reason, and what the client is told about a retry.
-fn code(reason: ErrorReason) -> (Code, Retry) {
-    let code = match reason {
-        ErrorReason::Unspecified
-        | ErrorReason::FieldRequired
-        | ErrorReason::FieldTooLong
-        | ErrorReason::FieldInvalid
-        | ErrorReason::FieldOutOfRange
-        | ErrorReason::TooManyElements
-        | ErrorReason::NestingTooDeep
-        | ErrorReason::MaskPathUnknown
-        | ErrorReason::ShorthandInvalid
-        | ErrorReason::ShorthandConflict
-        | ErrorReason::PageTokenInvalid
-        | ErrorReason::CursorInvalid => Code::InvalidArgument,
-        ErrorReason::TaskNotFound
-        | ErrorReason::StepNotFound
-        | ErrorReason::RoleNotFound
-        | ErrorReason::RevisionNotFound => Code::NotFound,
+impl Failure {
+    fn new(reason: ErrorReason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            metadata: HashMap::new(),
+            details: ErrorDetails::new(),
+        }
+    }
+
+    /// Adds an entry to the metadata of its `ErrorInfo`.
+    fn with(mut self, key: &str, value: impl ToString) -> Self {
+        self.metadata.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// Says how many violations it shows, if it does not show all.
+    fn with_counts(self, shown: usize, total: usize) -> Self {
+        match shown < total {
+            true => self
+                .with("violations_total", total)
+                .with("violations_shown", shown),
+            false => self,
+        }
+    }
+
+    /// Names a resource.
+    fn about(mut self, kind: &str, id: impl ToString) -> Self {
+        let kind = format!("{DOMAIN}.{kind}");
+        let details = &mut self.details;
+        details.set_resource_info(kind, id.to_string(), "", &self.message);
+        self
+    }
+}
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        let Failure {
+            reason,
+            message,
+            metadata,
+            mut details,
+        } = failure;
+        details.set_error_info(reason_name(reason), DOMAIN, metadata);
+        let pushback = match reason {
+            ErrorReason::Overloaded | ErrorReason::StoreUnavailable => {
+                details.set_retry_info(Some(RETRY_DELAY));
+                Some(MetadataValue::from(RETRY_DELAY.as_millis() as u64))
+            }
+            // Their codes may mean that a retry helps, but these errors come again.
+            ErrorReason::EtagMismatch | ErrorReason::MessageTooLarge => {
+                Some(MetadataValue::from_static(NO_RETRY))
+            }
+            _ => None,
+        };
+        let mut status = Self::with_error_details(code(reason), message, details);
+        if let Some(pushback) = pushback {
+            status.metadata_mut().insert(RETRY_PUSHBACK, pushback);
+        }
+        status
+    }
+}
+
+/// The code of an error with this reason. The contract numbers the reasons of a code from one ten on.
+fn code(reason: ErrorReason) -> Code {
+    match reason {
         ErrorReason::ExternalIdTaken => Code::AlreadyExists,
-        ErrorReason::LinkedImportOnly
-        | ErrorReason::TaskHasSteps
-        | ErrorReason::TaskReferenced
-        | ErrorReason::TaskManaged
-        | ErrorReason::StepManaged
-        | ErrorReason::AbsentSteps
-        | ErrorReason::RequestIdReused
-        | ErrorReason::CursorExpired
-        | ErrorReason::RevisionUnrestorable
-        | ErrorReason::RevisionInUse => Code::FailedPrecondition,
-        ErrorReason::EtagMismatch => return (Code::Aborted, Retry::Never),
-        ErrorReason::WriteConflict => Code::Aborted,
-        ErrorReason::CredentialsMissing | ErrorReason::CredentialsInvalid => Code::Unauthenticated,
         ErrorReason::ScopeMissing => Code::PermissionDenied,
-        ErrorReason::MessageTooLarge => return (Code::ResourceExhausted, Retry::Never),
-        ErrorReason::Overloaded => return (Code::ResourceExhausted, Retry::Later),
-        ErrorReason::StoreUnavailable => return (Code::Unavailable, Retry::Later),
-        ErrorReason::Internal => Code::Internal,
+        ErrorReason::StoreUnavailable => Code::Unavailable,
         ErrorReason::DeadlineExceeded => Code::DeadlineExceeded,
         ErrorReason::Unimplemented => Code::Unimplemented,
-    };
-    (code, Retry::ByCode)
+        _ => match i32::from(reason) {
+            0..20 => Code::InvalidArgument,
+            20..30 => Code::NotFound,
+            30..40 => Code::FailedPrecondition,
+            40..50 => Code::Aborted,
+            50..60 => Code::Unauthenticated,
+            60..70 => Code::ResourceExhausted,
+            _ => Code::Internal,
+        },
+    }
 }
 
 /// The status of a failed call.
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
         match error {
-            Error::Invalid(violations) => invalid(&violations),
-            Error::TaskNotFound(Missing { id, field }) => {
-                not_found(ErrorReason::TaskNotFound, "Task", id, &field)
-            }
-            Error::NoTaskWithExternalId(Missing { id, field }) => {
-                let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
-                let message = format!("no task has the external id that {field} names");
-                let id = id.into_string();
-                with_resource(ErrorReason::TaskNotFound, "Task", id, field, message)
-            }
-            Error::StepNotFound(Missing { id, field }) => {
-                not_found(ErrorReason::StepNotFound, "Step", id, &field)
-            }
-            Error::NoStepOfTask(Missing { id, field }) => {
-                let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
-                let message = format!(
-                    "step {id}, which {field} names, is not a step of the task: without a guid \
-                 it is created, or with `match_external_ids` found by its external id"
-                );
-                with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
-            }
-            Error::RoleNotFound(Missing { id, field }) => {
-                not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
-            }
-            Error::RevisionNotFound {
-                task,
-                revision,
-                field,
-            } => {
-                let message = format!("task {task} has no revision {revision}");
-                let id = format!("{task}/{revision}");
-                let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
-                with_resource(reason, "TaskRevision", id, field, message)
-            }
+            Error::Invalid(violations) => violations.into(),
+            Error::NotFound { missing, field } => not_found(missing, &field),
             Error::ExternalIdTaken(taken) => external_id_taken(&taken),
             Error::Precondition(failed) => precondition::status(failed),
             Error::EtagMismatch(resource) => {
@@ -140,7 +147,7 @@ impl From<Error> for Status {
                 ErrorReason::EtagMismatch,
                 format!(
                     "the guide of task {task}: its guide_etag is not the one sent; read it again by \
-                 ExportTask"
+                     ExportTask"
                 ),
             ),
             Error::EtagOfDeletedGuide(task) => status(
@@ -151,17 +158,14 @@ impl From<Error> for Status {
             ),
             // Usually nobody is left to receive it.
             Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
-            Error::WriteConflict(contention) => status(
+            Error::WriteConflict(Contention::Changed) => status(
                 ErrorReason::WriteConflict,
-                match contention {
-                    Contention::Changed => {
-                        "concurrent writes changed the resource; nothing was written, retry"
-                    }
-                    Contention::Locked => {
-                        "another write or session of the database held a lock for too long; nothing \
-                     was written, retry"
-                    }
-                },
+                "concurrent writes changed the resource; nothing was written, retry",
+            ),
+            Error::WriteConflict(Contention::Locked) => status(
+                ErrorReason::WriteConflict,
+                "another write or session of the database held a lock for too long; nothing was \
+                 written, retry",
             ),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
             Error::Overloaded => overloaded(),
@@ -174,12 +178,6 @@ impl From<Error> for Status {
                 internal(&request_id)
             }
         }
-    }
-}
-
-impl From<Violations> for Status {
-    fn from(violations: Violations) -> Self {
-        invalid(&violations)
     }
 }
 
@@ -204,8 +202,9 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
         ),
         _ => format!("the credentials lack the scope `{scope}`"),
     };
-    let metadata = [("scope", scope.to_string())];
-    with_metadata(ErrorReason::ScopeMissing, message, metadata)
+    Failure::new(ErrorReason::ScopeMissing, message)
+        .with("scope", scope)
+        .into()
 }
 
 /// The server works on as many calls as it can.
@@ -259,14 +258,18 @@ pub fn unavailable(outage: Outage) -> Status {
         }
         Outage::StatementTimeout => "the database ended a statement that took too long",
     };
-    let outcome = (outage == Outage::OutcomeUnknown).then(|| ("outcome", "unknown".to_owned()));
-    with_metadata(ErrorReason::StoreUnavailable, message, outcome)
+    let failure = Failure::new(ErrorReason::StoreUnavailable, message);
+    match outage {
+        Outage::OutcomeUnknown => failure.with("outcome", "unknown").into(),
+        _ => failure.into(),
+    }
 }
 
 /// An error of the server itself. The lines of the log about the call have the same id.
 pub fn internal(id: &str) -> Status {
-    let message = format!("internal error {id}");
-    with_metadata(ErrorReason::Internal, message, [("id", id.to_owned())])
+    Failure::new(ErrorReason::Internal, format!("internal error {id}"))
+        .with("id", id)
+        .into()
 }
 
 /// The database has not been opened yet.
@@ -305,13 +308,13 @@ pub fn unsupported_encoding() -> Status {
 /// A request that cannot be decoded. `error` is that of prost, which names messages
 /// and fields but never repeats what was sent.
 pub fn undecodable(error: &str) -> Status {
-    invalid(&decode_error::violation(error).into())
+    Violations::from(decode_error::violation(error)).into()
 }
 
 /// Metadata of a call with a wrong value; `name` is that of the entry.
 pub fn invalid_metadata(name: &'static str, description: &str) -> Status {
     let violation = Violation::new(&Path::root(name), Reason::FieldInvalid, description);
-    invalid(&violation.into())
+    Violations::from(violation).into()
 }
 
 /// A page token that was altered or is of another listing.
@@ -371,72 +374,83 @@ fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
 
 /// Something exceeds a limit in bytes. `remedy` is what the caller can do.
 fn too_large(what: &str, limit: usize, remedy: &str) -> Status {
-    let metadata = [("limit_bytes", limit.to_string())];
     let message = format!("{what} {limit} bytes{remedy}");
-    with_metadata(ErrorReason::MessageTooLarge, message, metadata)
+    Failure::new(ErrorReason::MessageTooLarge, message)
+        .with("limit_bytes", limit)
+        .into()
 }
 
 /// A request with violations. Shows as many as fit the trailers, and says how many
 /// there are.
-fn invalid(violations: &Violations) -> Status {
-    let first = violations.kept().first();
-    let reason = first.map_or(Reason::FieldInvalid, |violation| violation.reason);
-    let shown = truncate::violations(violations.kept());
-    let metadata = violation_counts(shown.len(), violations.total());
-    let message = first.map_or_else(
-        || "the request is invalid".to_owned(),
-        |first| truncate::message(first, violations.total(), shown.len()),
-    );
-    let mut details = ErrorDetails::new();
-    details.set_bad_request(shown);
-    build(reason.into(), message, metadata, details)
-}
-
-/// The metadata of an error that does not list all of its violations.
-fn violation_counts(shown: usize, total: usize) -> Vec<(&'static str, String)> {
-    if shown >= total {
-        return Vec::new();
+impl From<Violations> for Status {
+    fn from(violations: Violations) -> Self {
+        let (total, shown) = (violations.total(), truncate::violations(violations.kept()));
+        let (reason, message) = match violations.kept().first() {
+            Some(first) => (
+                error_reason(first.reason.into()),
+                truncate::message(first, total, shown.len()),
+            ),
+            None => (None, "the request is invalid".to_owned()),
+        };
+        let reason = reason.unwrap_or(ErrorReason::FieldInvalid);
+        let mut failure = Failure::new(reason, message).with_counts(shown.len(), total);
+        failure.details.set_bad_request(shown);
+        failure.into()
     }
-    vec![
-        ("violations_total", total.to_string()),
-        ("violations_shown", shown.to_string()),
-    ]
 }
 
 /// A resource of another account and one that does not exist have the same status. The
 /// message names the field, unless it has no dot: then it is the request's own id.
-fn not_found(reason: ErrorReason, kind: &str, id: impl ToString, field: &str) -> Status {
-    let id = id.to_string();
+fn not_found(missing: Missing, field: &str) -> Status {
     let field = truncate::text(field, truncate::MAX_PATH_BYTES);
-    let mut message = format!("{} {id} not found", kind.to_lowercase());
-    if field.contains('.') {
-        message.push_str(&format!(", which {field} names"));
-    }
-    if field == "document.task.guid" {
-        message.push_str(": leave document.task.guid out to create a task");
-    }
-    with_resource(reason, kind, id, field, message)
-}
-
-fn with_resource(
-    reason: ErrorReason,
-    kind: &str,
-    id: impl ToString,
-    field: String,
-    message: String,
-) -> Status {
-    let mut details = ErrorDetails::new();
-    details.set_resource_info(format!("{DOMAIN}.{kind}"), id.to_string(), "", &message);
-    build(reason, message, [("field", field)], details)
+    let named = match field.contains('.') {
+        true => format!("not found, which {field} names"),
+        false => "not found".to_owned(),
+    };
+    let (reason, kind, id, message) = match missing {
+        Missing::Task(id) => {
+            let mut message = format!("task {id} {named}");
+            if field == "document.task.guid" {
+                message.push_str(": leave document.task.guid out to create a task");
+            }
+            (ErrorReason::TaskNotFound, "Task", id.to_string(), message)
+        }
+        Missing::TaskWithExternalId(id) => {
+            let message = format!("no task has the external id that {field} names");
+            (ErrorReason::TaskNotFound, "Task", id.into_string(), message)
+        }
+        Missing::Step(id) => {
+            let message = format!("step {id} {named}");
+            (ErrorReason::StepNotFound, "Step", id.to_string(), message)
+        }
+        Missing::StepOfTask(id) => {
+            let message = format!(
+                "step {id}, which {field} names, is not a step of the task: without a guid it is \
+                 created, or with `match_external_ids` found by its external id"
+            );
+            (ErrorReason::StepNotFound, "Step", id.to_string(), message)
+        }
+        Missing::Role(RoleId(id)) => {
+            let message = format!("role {id} {named}");
+            (ErrorReason::RoleNotFound, "Role", id.to_string(), message)
+        }
+        Missing::Revision(task, revision) => {
+            let message = format!("task {task} has no revision {revision}");
+            let id = format!("{task}/{revision}");
+            (ErrorReason::RevisionNotFound, "TaskRevision", id, message)
+        }
+    };
+    Failure::new(reason, message)
+        .about(kind, id)
+        .with("field", field)
+        .into()
 }
 
 /// Another task or step has an external id.
 fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
-    let is_import = field.starts_with("document");
-    let match_ids = if is_import {
-        ". To change what has the id, set `match_external_ids`"
-    } else {
-        ""
+    let match_ids = match field.starts_with("document") {
+        true => ". To change what has the id, set `match_external_ids`",
+        false => "",
     };
     let (kind, id) = kind_and_id(*owner);
     let description = format!(
@@ -450,10 +464,10 @@ fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
         description,
     };
     let message = truncate::message(&violation, 1, 1);
-    let mut details = ErrorDetails::new();
-    details.set_resource_info(format!("{DOMAIN}.{kind}"), id, "", &message);
-    details.set_bad_request(truncate::violations(&[violation]));
-    build(ErrorReason::ExternalIdTaken, message, [], details)
+    let mut failure = Failure::new(ErrorReason::ExternalIdTaken, message).about(kind, id);
+    let shown = truncate::violations(&[violation]);
+    failure.details.set_bad_request(shown);
+    failure.into()
 }
 
 fn kind_and_id(resource: ResourceId) -> (&'static str, String) {
@@ -464,71 +478,21 @@ fn kind_and_id(resource: ResourceId) -> (&'static str, String) {
 }
 
 fn status(reason: ErrorReason, message: impl Into<String>) -> Status {
-    with_metadata(reason, message, [])
+    Failure::new(reason, message).into()
 }
 
-fn with_metadata(
-    reason: ErrorReason,
-    message: impl Into<String>,
-    metadata: impl IntoIterator<Item = (&'static str, String)>,
-) -> Status {
-    build(reason, message, metadata, ErrorDetails::new())
-}
-
-/// The status of an error with these details, its reason and what it tells about a retry.
-fn build(
-    reason: ErrorReason,
-    message: impl Into<String>,
-    metadata: impl IntoIterator<Item = (&'static str, String)>,
-    mut details: ErrorDetails,
-) -> Status {
-    let metadata = metadata.into_iter();
-    let metadata: HashMap<_, _> = metadata.map(|(key, it)| (key.to_owned(), it)).collect();
-    details.set_error_info(reason_name(reason), DOMAIN, metadata);
-    let (code, retry) = code(reason);
-    if retry == Retry::Later {
-        details.set_retry_info(Some(RETRY_DELAY));
-    }
-    let mut status = Status::with_error_details(code, message, details);
-    let pushback = match retry {
-        Retry::ByCode => return status,
-        Retry::Later => MetadataValue::from(RETRY_DELAY.as_millis() as u64),
-        Retry::Never => MetadataValue::from_static(NO_RETRY),
-    };
-    status.metadata_mut().insert(RETRY_PUSHBACK, pushback);
-    status
-}
-
-impl From<Reason> for ErrorReason {
-    fn from(reason: Reason) -> Self {
-        match reason {
-            Reason::FieldRequired => Self::FieldRequired,
-            Reason::FieldTooLong => Self::FieldTooLong,
-            Reason::FieldInvalid => Self::FieldInvalid,
-            Reason::FieldOutOfRange => Self::FieldOutOfRange,
-            Reason::TooManyElements => Self::TooManyElements,
-            Reason::NestingTooDeep => Self::NestingTooDeep,
-            Reason::MaskPathUnknown => Self::MaskPathUnknown,
-            Reason::ShorthandInvalid => Self::ShorthandInvalid,
-            Reason::ShorthandConflict => Self::ShorthandConflict,
-            Reason::PageTokenInvalid => Self::PageTokenInvalid,
-            Reason::CursorInvalid => Self::CursorInvalid,
-            Reason::ExternalIdTaken => Self::ExternalIdTaken,
-        }
-    }
+/// The reason of this name in the contract.
+fn error_reason(name: &str) -> Option<ErrorReason> {
+    ErrorReason::from_str_name(&format!("{REASON_PREFIX}{name}"))
 }
 
 /// The name of a reason if the contract has it, else an empty text.
 pub fn known_reason_name(text: &str) -> &'static str {
-    let reason = ErrorReason::from_str_name(&format!("ERROR_REASON_{text}"));
-    reason.map_or("", reason_name)
+    error_reason(text).map_or("", reason_name)
 }
 
 /// The name of a reason in an `ErrorInfo`.
 pub fn reason_name(reason: ErrorReason) -> &'static str {
     let full = reason.as_str_name();
-    full.strip_prefix("ERROR_REASON_").unwrap_or(full)
+    full.strip_prefix(REASON_PREFIX).unwrap_or(full)
 }
-
-#[cfg(test)]
-mod tests;

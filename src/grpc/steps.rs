@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use prost::Message;
-use tonic::{Request, Response};
 
 use super::{
-    Services,
-    call::{Answer, write_mode},
-    idempotency::{Idempotency, decode_stored},
+    call::{Call, write_mode},
+    idempotency::decode_stored,
 };
 use crate::{
     domain::{
+        Result,
         decide::{CreateStep, linked_import_only},
         ids::{StepId, TaskId},
         step::{Placement, Step},
@@ -28,22 +27,19 @@ use crate::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
         GetStepRequest, GetStepResponse, ListDeletedStepsRequest, ListDeletedStepsResponse,
         ListStepsRequest, ListStepsResponse, RestoreStepRequest, RestoreStepResponse,
-        UpdateStepRequest, UpdateStepResponse, step_service_server::StepService,
+        UpdateStepRequest, UpdateStepResponse,
     },
     store::WriteOutcome,
 };
 
-#[tonic::async_trait]
-impl StepService for Services {
-    async fn create_step(&self, request: Request<CreateStepRequest>) -> Answer<CreateStepResponse> {
-        let (call, request) = self.call(request)?;
+impl Call {
+    pub async fn create_step(self, request: CreateStepRequest) -> Result<CreateStepResponse> {
         let mode = write_mode(request.validate_only);
         let is_repeatable = !request.request_id.is_empty();
         let sent = is_repeatable.then(|| request.step.clone()).flatten();
         let mut ignored = Ignored::default();
         let (idempotency, create) = decode::all(|violations| {
-            let idempotency =
-                Idempotency::read(&request.request_id, "CreateStep", &request, violations);
+            let idempotency = self.idempotency(&request.request_id, &request, violations);
             let mut field = violations.at("step");
             let new = field.required(request.step).and_then(|step| {
                 ignored.add(STEP.sent(
@@ -70,7 +66,7 @@ impl StepService for Services {
             .feedback()
             .is_some_and(|question| question.linked)
         {
-            return Err(linked_import_only().into());
+            return Err(linked_import_only());
         }
         let ignored_paths = ignored.into_paths("step");
         let created = move |step, placement| CreateStepResponse {
@@ -84,95 +80,84 @@ impl StepService for Services {
                 stored(encode::step_without_bodies(step), *placement)
             })
         });
-        let account = call.account;
-        Ok(Response::new(
-            match account.create_step(create, retry, mode).await? {
-                WriteOutcome::Done((step, placement)) => created(encode::step(step), placement),
-                WriteOutcome::Replayed(stored) => with_bodies(decode_stored(&stored)?, sent),
-            },
-        ))
+        let account = self.account;
+        Ok(match account.create_step(create, retry, mode).await? {
+            WriteOutcome::Done((step, placement)) => created(encode::step(step), placement),
+            WriteOutcome::Replayed(stored) => with_bodies(decode_stored(&stored)?, sent),
+        })
     }
 
-    async fn get_step(&self, request: Request<GetStepRequest>) -> Answer<GetStepResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn get_step(self, request: GetStepRequest) -> Result<GetStepResponse> {
         let id = decode::only_guid("guid", &request.guid, StepId::parse)?;
-        let step = call.account.get_step(id).await?;
-        Ok(Response::new(GetStepResponse {
+        let step = self.account.get_step(id).await?;
+        Ok(GetStepResponse {
             step: Some(encode::step(step)),
-        }))
+        })
     }
 
-    async fn list_steps(&self, request: Request<ListStepsRequest>) -> Answer<ListStepsResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListSteps", &request);
+    pub async fn list_steps(self, request: ListStepsRequest) -> Result<ListStepsResponse> {
+        let tokens = self.page_tokens(&request);
         let bodies = !request.expand.is_empty();
         let (task, (after, size)) = decode::all(|violations| {
             let task = field::guid(&request.task, TaskId::parse, violations.at("task"));
             field::check_expand(&request.expand, violations);
             task.zip(tokens.start(request.page_size, &request.page_token, violations))
         })?;
-        let page = call.account.list_steps(task, bodies, after, size).await?;
+        let page = self.account.list_steps(task, bodies, after, size).await?;
         let encode = |(step, _)| encode::step(step);
         let (steps, next_page_token) = tokens.page(page, |(_, cursor)| *cursor, encode);
-        Ok(Response::new(ListStepsResponse {
+        Ok(ListStepsResponse {
             steps,
             next_page_token,
-        }))
+        })
     }
 
-    async fn update_step(&self, request: Request<UpdateStepRequest>) -> Answer<UpdateStepResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn update_step(self, request: UpdateStepRequest) -> Result<UpdateStepResponse> {
         let mode = write_mode(request.validate_only);
         let mut ignored = Ignored::default();
         let update = decode::all(|violations| {
             sent_fields::updated_step(request.step, request.update_mask, violations, &mut ignored)
         })?;
-        let update = call.account.update_step(Arc::new(update), mode);
+        let update = self.account.update_step(Arc::new(update), mode);
         let (step, not_applied) = update.await?;
         ignored.add(not_applied);
-        Ok(Response::new(UpdateStepResponse {
+        Ok(UpdateStepResponse {
             step: Some(encode::step(step)),
             ignored_paths: ignored.into_paths("step"),
-        }))
+        })
     }
 
-    async fn delete_step(&self, request: Request<DeleteStepRequest>) -> Answer<DeleteStepResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn delete_step(self, request: DeleteStepRequest) -> Result<DeleteStepResponse> {
         let (id, expected) = decode::guid_and_etag(&request.guid, StepId::parse, &request.etag)?;
-        call.account.delete_step(id, expected).await?;
-        Ok(Response::new(DeleteStepResponse::default()))
+        self.account.delete_step(id, expected).await?;
+        Ok(DeleteStepResponse::default())
     }
 
-    async fn list_deleted_steps(
-        &self,
-        request: Request<ListDeletedStepsRequest>,
-    ) -> Answer<ListDeletedStepsResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListDeletedSteps", &request);
+    pub async fn list_deleted_steps(
+        self,
+        request: ListDeletedStepsRequest,
+    ) -> Result<ListDeletedStepsResponse> {
+        let tokens = self.page_tokens(&request);
         let (task, (after, size)) = decode::all(|violations| {
             let task = field::guid(&request.task, TaskId::parse, violations.at("task"));
             task.zip(tokens.start(request.page_size, &request.page_token, violations))
         })?;
-        let page = call.account.list_deleted_steps(task, after, size).await?;
+        let page = self.account.list_deleted_steps(task, after, size).await?;
         let (steps, next_page_token) =
             tokens.page(page, |step| step.cursor(), encode::deleted_step);
-        Ok(Response::new(ListDeletedStepsResponse {
+        Ok(ListDeletedStepsResponse {
             steps,
             next_page_token,
-        }))
+        })
     }
 
-    async fn restore_step(
-        &self,
-        request: Request<RestoreStepRequest>,
-    ) -> Answer<RestoreStepResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn restore_step(self, request: RestoreStepRequest) -> Result<RestoreStepResponse> {
         let id = decode::only_guid("guid", &request.guid, StepId::parse)?;
-        let (step, placement) = call.account.restore_step(id).await?;
-        Ok(Response::new(RestoreStepResponse {
+        let (step, placement) = self.account.restore_step(id).await?;
+        Ok(RestoreStepResponse {
             step: Some(encode::step(step)),
             placement: encode::placement(placement).into(),
-        }))
+        })
     }
 }
 

@@ -3,15 +3,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use prost::Message;
-use tonic::{Request, Response};
 
 use super::{
-    Services,
-    call::{Answer, write_mode},
-    idempotency::{self, Idempotency},
+    call::{Call, write_mode},
+    idempotency,
 };
 use crate::{
     domain::{
+        Result,
         decide::DeleteTask,
         etag::GuideEtag,
         ids::TaskId,
@@ -31,20 +30,17 @@ use crate::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
         ExportTaskRequest, ExportTaskResponse, GetTaskRequest, GetTaskResponse, ImportTaskRequest,
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
-        UpdateTaskResponse, task_service_server::TaskService,
+        UpdateTaskResponse,
     },
     store::Import,
 };
 
-#[tonic::async_trait]
-impl TaskService for Services {
-    async fn create_task(&self, request: Request<CreateTaskRequest>) -> Answer<CreateTaskResponse> {
-        let (call, request) = self.call(request)?;
+impl Call {
+    pub async fn create_task(self, request: CreateTaskRequest) -> Result<CreateTaskResponse> {
         let mode = write_mode(request.validate_only);
         let mut ignored = Ignored::default();
         let (idempotency, new) = decode::all(|violations| {
-            let idempotency =
-                Idempotency::read(&request.request_id, "CreateTask", &request, violations);
+            let idempotency = self.idempotency(&request.request_id, &request, violations);
             let mut field = violations.at("task");
             let task = field.required(request.task)?;
             ignored.add(TASK.sent(
@@ -59,54 +55,50 @@ impl TaskService for Services {
             ignored_paths: ignored_paths.clone(),
         };
         idempotency::once(idempotency, created, async |retry| {
-            call.account.create_task(new, retry, mode).await
+            self.account.create_task(new, retry, mode).await
         })
         .await
     }
 
-    async fn get_task(&self, request: Request<GetTaskRequest>) -> Answer<GetTaskResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn get_task(self, request: GetTaskRequest) -> Result<GetTaskResponse> {
         let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
-        let task = call.account.get_task(id).await?;
-        Ok(Response::new(GetTaskResponse {
+        let task = self.account.get_task(id).await?;
+        Ok(GetTaskResponse {
             task: Some(encode::task(task)),
-        }))
+        })
     }
 
-    async fn list_tasks(&self, request: Request<ListTasksRequest>) -> Answer<ListTasksResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListTasks", &request);
+    pub async fn list_tasks(self, request: ListTasksRequest) -> Result<ListTasksResponse> {
+        let tokens = self.page_tokens(&request);
         let (filter, (after, size)) = decode::all(|violations| {
             let (size, token) = (request.page_size, request.page_token.clone());
             let filter = filter(request, violations);
             Some((filter, tokens.start(size, &token, violations)?))
         })?;
-        let page = call.account.list_tasks(&filter, after, size).await?;
+        let page = self.account.list_tasks(&filter, after, size).await?;
         let (tasks, next_page_token) = tokens.page(page, |task| task.guid, encode::task);
-        Ok(Response::new(ListTasksResponse {
+        Ok(ListTasksResponse {
             tasks,
             next_page_token,
-        }))
+        })
     }
 
-    async fn update_task(&self, request: Request<UpdateTaskRequest>) -> Answer<UpdateTaskResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn update_task(self, request: UpdateTaskRequest) -> Result<UpdateTaskResponse> {
         let mode = write_mode(request.validate_only);
         let mut ignored = Ignored::default();
         let update = decode::all(|violations| {
             sent_fields::updated_task(request.task, request.update_mask, violations, &mut ignored)
         })?;
-        let update = call.account.update_task(Arc::new(update), mode);
+        let update = self.account.update_task(Arc::new(update), mode);
         let (task, not_applied) = update.await?;
         ignored.add(not_applied);
-        Ok(Response::new(UpdateTaskResponse {
+        Ok(UpdateTaskResponse {
             task: Some(encode::task(task)),
             ignored_paths: ignored.into_paths("task"),
-        }))
+        })
     }
 
-    async fn delete_task(&self, request: Request<DeleteTaskRequest>) -> Answer<DeleteTaskResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn delete_task(self, request: DeleteTaskRequest) -> Result<DeleteTaskResponse> {
         let (guid, expected) = decode::guid_and_etag(&request.guid, TaskId::parse, &request.etag)?;
         let delete = DeleteTask {
             guid,
@@ -114,36 +106,33 @@ impl TaskService for Services {
             force: request.force,
             purge_history: request.purge_history,
         };
-        Ok(Response::new(DeleteTaskResponse {
+        Ok(DeleteTaskResponse {
             ignored_paths: Vec::new(),
-            previous_revision: call.account.delete_task(delete).await?,
-        }))
+            previous_revision: self.account.delete_task(delete).await?,
+        })
     }
 
-    async fn import_task(&self, request: Request<ImportTaskRequest>) -> Answer<ImportTaskResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn import_task(self, request: ImportTaskRequest) -> Result<ImportTaskResponse> {
         let mode = write_mode(request.validate_only);
         let mut ignored = BTreeSet::new();
         let (idempotency, import) = decode::all(|violations| {
-            let idempotency =
-                Idempotency::read(&request.request_id, "ImportTask", &request, violations);
+            let idempotency = self.idempotency(&request.request_id, &request, violations);
             Some((idempotency, import(request, violations, &mut ignored)?))
         })?;
         let imported = move |done| imported(done, ignored.clone());
         idempotency::once(idempotency, imported, async |retry| {
-            call.account.import_task(import, retry, mode).await
+            self.account.import_task(import, retry, mode).await
         })
         .await
     }
 
-    async fn export_task(&self, request: Request<ExportTaskRequest>) -> Answer<ExportTaskResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn export_task(self, request: ExportTaskRequest) -> Result<ExportTaskResponse> {
         let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
-        let tree = call.account.export_task(id).await?;
-        Ok(Response::new(ExportTaskResponse {
+        let tree = self.account.export_task(id).await?;
+        Ok(ExportTaskResponse {
             guide_etag: GuideEtag::of(&tree).into_string(),
             document: Some(encode::document(tree)),
-        }))
+        })
     }
 }
 

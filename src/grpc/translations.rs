@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use tonic::{Request, Response};
 
-use super::{Services, call::Answer};
+use super::call::Call;
 use crate::{
     domain::{
+        Result,
         ids::TaskId,
         translation::{Language, MAX_LANGUAGES},
         translation_work::{
@@ -24,17 +24,14 @@ use crate::{
     proto::v1::{
         self, ListTranslationWorkRequest, ListTranslationWorkResponse, TranslationResult,
         WriteTranslationsRequest, WriteTranslationsResponse,
-        translation_service_server::TranslationService,
     },
 };
 
-#[tonic::async_trait]
-impl TranslationService for Services {
-    async fn list_translation_work(
-        &self,
-        request: Request<ListTranslationWorkRequest>,
-    ) -> Answer<ListTranslationWorkResponse> {
-        let (call, request) = self.call(request)?;
+impl Call {
+    pub async fn list_translation_work(
+        self,
+        request: ListTranslationWorkRequest,
+    ) -> Result<ListTranslationWorkResponse> {
         // The order of the languages does not matter, nor their case.
         let languages = request.languages.iter();
         let languages: BTreeSet<Language> =
@@ -43,7 +40,7 @@ impl TranslationService for Services {
             languages: languages.iter().map(ToString::to_string).collect(),
             ..request.clone()
         };
-        let tokens = call.page_tokens("ListTranslationWork", &filters);
+        let tokens = self.page_tokens(&filters);
         let (filter, (after, size)) = decode::all(|violations| {
             let filter = TranslationWorkFilter {
                 languages: sorted_languages(request.languages, violations),
@@ -54,24 +51,23 @@ impl TranslationService for Services {
             let start = tokens.start(request.page_size, &request.page_token, violations);
             Some((filter, start?))
         })?;
-        let found = call.account.list_work(&filter, after, size).await?;
+        let found = self.account.list_work(&filter, after, size).await?;
         let (work, next_page_token) = tokens.found(
             found.items,
             found.next,
             |(_, cursor)| *cursor,
             |(work, _)| self::work(work),
         );
-        Ok(Response::new(ListTranslationWorkResponse {
+        Ok(ListTranslationWorkResponse {
             work,
             next_page_token,
-        }))
+        })
     }
 
-    async fn write_translations(
-        &self,
-        request: Request<WriteTranslationsRequest>,
-    ) -> Answer<WriteTranslationsResponse> {
-        let (call, request) = self.call(request)?;
+    pub async fn write_translations(
+        self,
+        request: WriteTranslationsRequest,
+    ) -> Result<WriteTranslationsResponse> {
         let sent: Vec<SentTexts> = request.translations.iter().map(SentTexts::new).collect();
         let items = decode::all(|violations| {
             let mut list = violations.at("translations");
@@ -88,16 +84,16 @@ impl TranslationService for Services {
             }
             Some(items)
         })?;
-        let outcomes = call.account.write_translations(items).await?;
+        let outcomes = self.account.write_translations(items).await?;
         let mut ignored = Ignored::default();
         for (outcome, sent) in outcomes.iter().zip(sent) {
             ignored.add(sent.ignored(*outcome));
         }
         let result = |outcome| i32::from(encode_outcome(outcome));
-        Ok(Response::new(WriteTranslationsResponse {
+        Ok(WriteTranslationsResponse {
             results: outcomes.into_iter().map(result).collect(),
             ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
-        }))
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Statuses of calls that the state of a resource forbids.
 
 use tonic::Status;
-use tonic_types::{ErrorDetails, PreconditionViolation};
+use tonic_types::PreconditionViolation;
 
-use super::{build, reason_name, violation_counts};
+use super::{Failure, reason_name};
 use crate::{domain::Precondition, proto::v1::ErrorReason};
 
 /// How a task stops being managed, and how to delete it then.
@@ -43,7 +43,7 @@ pub fn status(precondition: Precondition) -> Status {
             (ErrorReason::TaskReferenced, texts(&by), message)
         }
         Precondition::TaskManaged { task, by } => {
-            managed_by = by.map(|step| ("managed_by", step.to_string()));
+            managed_by = by;
             let observation = by.map_or_else(
                 || "an observation".to_owned(),
                 |step| format!("observation {step}"),
@@ -108,11 +108,12 @@ pub fn status(precondition: Precondition) -> Status {
     let violations: Vec<_> = listed
         .map(|subject| PreconditionViolation::new(reason_name(reason), subject, description))
         .collect();
-    let mut metadata = violation_counts(violations.len(), total);
-    metadata.extend(managed_by);
-    let mut details = ErrorDetails::new();
-    details.set_precondition_failure(violations);
-    build(reason, message, metadata, details)
+    let mut failure = Failure::new(reason, message).with_counts(violations.len(), total);
+    if let Some(step) = managed_by {
+        failure = failure.with("managed_by", step);
+    }
+    failure.details.set_precondition_failure(violations);
+    failure.into()
 }
 
 fn texts(ids: &[impl ToString]) -> Vec<String> {

@@ -4,7 +4,6 @@
 use prost::Message;
 use tonic_types::{FieldViolation, pb};
 
-use super::reason_name;
 use crate::domain::violation::{Violation, Violations};
 
 /// Most bytes of an encoded `BadRequest`.
@@ -33,7 +32,7 @@ pub fn violations(all: &[Violation]) -> Vec<FieldViolation> {
 fn field_violation(violation: &Violation) -> FieldViolation {
     let path = text(&violation.path, MAX_PATH_BYTES);
     let mut shown = FieldViolation::new(path, text(&violation.description, MAX_DESCRIPTION_BYTES));
-    shown.reason = reason_name(violation.reason.into()).to_owned();
+    shown.reason = <&str>::from(violation.reason).to_owned();
     shown
 }
 

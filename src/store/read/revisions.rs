@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
-        Error, Result,
+        Error, Missing, Result,
         etag::GuideEtag,
         history::{
             DeletedBy, DeletedTask, DeletedTaskCursor, EncodedGuide, Note, RevisionAlias,
@@ -135,12 +135,8 @@ pub async fn get(
     if !exists_or_has_history(scope, task).await? {
         return Err(Error::task_not_found(task, "task").into());
     }
-    let revision = name.clone();
-    Err(StoreError::Domain(Error::RevisionNotFound {
-        task,
-        revision,
-        field,
-    }))
+    let missing = Missing::Revision(task, name.clone());
+    Err(Error::not_found(missing, field).into())
 }
 
 /// The guide of a revision, compressed.

@@ -148,7 +148,7 @@ pub async fn steps_by_subtask(
     read_by_ids(scope, steps, step::Column::Task, tasks.iter().copied()).await
 }
 
-/// The order epoch of a task. Fails with [`Error::TaskNotFound`] if there is no such task.
+/// The order epoch of a task. Fails with [`Error::NotFound`] if there is no such task.
 pub async fn get_order_epoch(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,

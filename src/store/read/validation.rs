@@ -187,7 +187,7 @@ impl Account {
         let read = self.read_for_validation(&source, &replaced, options);
         let read = match read.await {
             Ok(read) => read,
-            Err(Error::TaskNotFound(_)) => return Ok((Vec::new(), 0)),
+            Err(Error::NotFound { .. }) => return Ok((Vec::new(), 0)),
             Err(Error::TooLarge { limit, .. }) => {
                 let findings = too_large(task, limit, options);
                 return Ok((findings.into_iter().collect(), STEPS_PER_CALL));

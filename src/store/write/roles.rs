@@ -8,7 +8,7 @@ use sea_orm::{
 
 use super::{Operation, Tx, batch::Batch};
 use crate::{
-    domain::{Error, Result, changes::Changes, ids::RoleId, role::Role, text::Name},
+    domain::{Error, Missing, Result, changes::Changes, ids::RoleId, role::Role, text::Name},
     store::{
         Account, WriteMode,
         entity::{account, role},
@@ -54,7 +54,7 @@ impl Operation for DeleteRole {
         let delete = tx.scope().delete::<role::Entity>();
         let delete = delete.filter(role::Column::Id.eq(self.0.0));
         match delete.exec(tx.db()).await?.rows_affected {
-            0 => Err(Error::role_not_found(self.0, "id").into()),
+            0 => Err(Error::not_found(Missing::Role(self.0), "id").into()),
             _ => Ok((Changes::default(), ())),
         }
     }

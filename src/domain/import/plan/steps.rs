@@ -66,8 +66,8 @@ impl<'a> Planner<'a> {
                 let path = Path::root(&document.path);
                 let at = path.field("guid");
                 if by_id.is_none() {
-                    let field = at.to_string().into();
-                    let unknown = || Error::NoStepOfTask(Missing { id, field });
+                    let field = at.to_string();
+                    let unknown = || Error::not_found(Missing::StepOfTask(id), field);
                     self.problems.unknown_step.get_or_insert_with(unknown);
                     continue;
                 }
