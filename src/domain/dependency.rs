@@ -9,6 +9,7 @@ use serde::{
         value::{MapAccessDeserializer, SeqAccessDeserializer},
     },
 };
+use strum_macros::FromRepr;
 
 use super::{
     json::{WIRE_OVERHEAD, number},
@@ -23,11 +24,13 @@ pub const MAX_TARGETS: usize = 1_000;
 /// Most bytes of the targets of a condition, as a JSON list.
 pub const MAX_TARGET_BYTES: usize = 65_536;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// With the numbers of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, Serialize, Deserialize)]
+#[repr(i32)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogicalOperator {
-    And,
-    Or,
+    And = 1,
+    Or = 2,
 }
 
 /// A group of at least one node, stored as `["AND", [{"variable": …}, ["OR", […]]]]`.

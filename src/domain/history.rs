@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
+use strum_macros::FromRepr;
 
 use super::{
     decide::WriteContext,
@@ -81,7 +82,8 @@ impl fmt::Display for RevisionName {
 }
 
 /// Why a revision was made, with the numbers of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
+#[repr(i32)]
 pub enum RevisionCause {
     /// A caller asked for it.
     Requested = 1,
@@ -94,25 +96,6 @@ pub enum RevisionCause {
     Published = 5,
     /// A change of the guide followed, and the newest revision was old.
     Checkpoint = 6,
-}
-
-impl RevisionCause {
-    const ALL: [Self; 6] = [
-        Self::Requested,
-        Self::BeforeImport,
-        Self::BeforeRestore,
-        Self::BeforeDelete,
-        Self::Published,
-        Self::Checkpoint,
-    ];
-
-    pub fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.number() == number)
-    }
-
-    pub fn number(self) -> i32 {
-        self as i32
-    }
 }
 
 /// A revision without its guide.

@@ -120,12 +120,13 @@ pub struct Imported {
     pub replaced: BTreeMap<Uuid, Uuid>,
 }
 
+/// With the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    Created,
-    Updated,
+    Created = 1,
+    Updated = 2,
     /// The guide is as it is wanted: nothing is written.
-    Unchanged,
+    Unchanged = 3,
 }
 
 /// Where a task or step stands in a document.

@@ -1,6 +1,7 @@
 //! The work of an external index: what it has still to read, and what it says it holds.
 
 use serde::{Deserialize, Serialize};
+use strum_macros::FromRepr;
 use uuid::Uuid;
 
 use super::{ids::TaskId, text::BoundedText};
@@ -11,31 +12,21 @@ pub const MAX_INDEX_INFO_CHARS: usize = 4_000;
 pub type IndexInfo = BoundedText<MAX_INDEX_INFO_CHARS>;
 
 /// What a piece of work is about, with the numbers of the contract, in the order of the listing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromRepr)]
+#[repr(i32)]
 pub enum IndexKind {
     Task = 1,
     Step = 2,
 }
 
-impl IndexKind {
-    pub fn from_number(number: i32) -> Option<Self> {
-        [Self::Task, Self::Step]
-            .into_iter()
-            .find(|kind| kind.number() == number)
-    }
-
-    pub fn number(self) -> i32 {
-        self as i32
-    }
-}
-
+/// With the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexWorkState {
     /// The index has not said that it holds it.
-    New,
-    Changed,
+    New = 1,
+    Changed = 2,
     /// The index may hold it, and it is gone.
-    Deleted,
+    Deleted = 3,
 }
 
 /// A task or step that the index has to read or to forget.
@@ -77,9 +68,10 @@ pub struct Acknowledgement {
     pub info: IndexInfo,
 }
 
+/// With the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcknowledgeOutcome {
-    Acknowledged,
-    Stale,
-    NotFound,
+    Acknowledged = 1,
+    Stale = 2,
+    NotFound = 3,
 }

@@ -397,13 +397,14 @@ impl Step {
     }
 }
 
+/// Where a new step is in the order, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    Appended,
-    AfterPrevstep,
+    Appended = 1,
+    AfterPrevstep = 2,
     /// At the end, as the requested step is not in the task.
-    AppendedPrevstepUnknown,
-    First,
+    AppendedPrevstepUnknown = 3,
+    First = 4,
 }
 
 /// A deleted step that can be restored.

@@ -76,11 +76,12 @@ pub enum ResourceId {
     Step(StepId),
 }
 
+/// With the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationState {
-    Missing,
+    Missing = 1,
     /// Its source has changed since it was translated, and the translation is not locked.
-    Outdated,
+    Outdated = 2,
 }
 
 #[derive(Clone, Debug)]

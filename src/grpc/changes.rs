@@ -87,15 +87,17 @@ fn feed_start(
         return verified;
     }
     let mut field = violations.at("start");
-    match field.enum_value(start, "a start of changes", "ChangeStart")? {
+    if start == 0 {
+        let description = "is required, unless `cursor` is sent";
+        field.refuse(Reason::FieldRequired, description);
+        return None;
+    }
+    let known = |number| match ChangeStart::try_from(number).ok()? {
         ChangeStart::Now => Some(FeedStart::Now),
         ChangeStart::Oldest => Some(FeedStart::Oldest),
-        ChangeStart::Unspecified => {
-            let description = "is required, unless `cursor` is sent";
-            field.refuse(Reason::FieldRequired, description);
-            None
-        }
-    }
+        ChangeStart::Unspecified => None,
+    };
+    field.enum_value(start, "a start of changes", "ChangeStart", known)
 }
 
 /// How long to wait: 0 to [`MAX_WAIT`].
@@ -114,7 +116,7 @@ fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Durati
 /// An entry of the change feed, with the text of its cursor.
 fn change(entry: FeedEntry, cursor: String) -> Change {
     Change {
-        kind: (entry.kind as i16).into(),
+        kind: entry.kind as i32,
         task: entry.task.to_string(),
         step: entry.step.map(|step| step.to_string()).unwrap_or_default(),
         etag: entry.etag.map(|it| it.into_string()).unwrap_or_default(),

@@ -9,16 +9,13 @@ use crate::{
     domain::{
         Result,
         ids::TaskId,
-        index_work::{
-            AcknowledgeOutcome, Acknowledgement, IndexWork as Work, IndexWorkState,
-            MAX_ACKNOWLEDGED_ITEMS,
-        },
+        index_work::{Acknowledgement, IndexWork as Work, MAX_ACKNOWLEDGED_ITEMS},
         violation::Reason,
     },
     messages::decode::{self, Field, REQUIRED, field},
     proto::v1::{
-        AcknowledgeIndexedRequest, AcknowledgeIndexedResponse, IndexResult, IndexState, IndexWork,
-        IndexedItem, ListIndexWorkRequest, ListIndexWorkResponse,
+        AcknowledgeIndexedRequest, AcknowledgeIndexedResponse, IndexWork, IndexedItem,
+        ListIndexWorkRequest, ListIndexWorkResponse,
     },
 };
 
@@ -53,7 +50,7 @@ impl Call {
             })
         })?;
         let outcomes = self.account.acknowledge_indexed(items).await?;
-        let result = |outcome| index_result(outcome).into();
+        let result = |outcome| outcome as i32;
         Ok(AcknowledgeIndexedResponse {
             results: outcomes.into_iter().map(result).collect(),
         })
@@ -91,25 +88,11 @@ fn acknowledgement(
 
 /// A task or step that an index has to read or to forget.
 fn index_work(work: Work) -> IndexWork {
-    let state = match work.state {
-        IndexWorkState::New => IndexState::New,
-        IndexWorkState::Changed => IndexState::Changed,
-        IndexWorkState::Deleted => IndexState::Deleted,
-    };
     IndexWork {
         guid: work.guid.to_string(),
-        kind: work.kind.number(),
+        kind: work.kind as i32,
         task: work.task.to_string(),
-        state: state.into(),
+        state: work.state as i32,
         etag: work.etag,
-    }
-}
-
-/// The result of an acknowledgement.
-fn index_result(outcome: AcknowledgeOutcome) -> IndexResult {
-    match outcome {
-        AcknowledgeOutcome::Acknowledged => IndexResult::Acknowledged,
-        AcknowledgeOutcome::Stale => IndexResult::Stale,
-        AcknowledgeOutcome::NotFound => IndexResult::NotFound,
     }
 }

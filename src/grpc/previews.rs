@@ -57,11 +57,9 @@ pub fn preview_task(
         Some(Source::Document(document)) => sent_guide::document(document, violations),
         None => sent_guide::refuse_missing_source(violations),
     };
-    let level = message
-        .level
-        .and_then(|number| access_level(number, violations.at("level")));
-    let language = sent_text(message.language)
-        .and_then(|tag| field::language(&tag, violations.at("language")));
+    let level = violations.optional("level", message.level, access_level);
+    let language = sent_text(message.language);
+    let language = violations.optional("language", language, |tag, at| field::language(&tag, at));
     let list = violations.at("fallback_languages");
     let fallback = languages(message.fallback_languages, MAX_FALLBACK_LANGUAGES, list);
     let answers = answers(message.answers, violations.at("answers"));
@@ -275,17 +273,7 @@ fn visibility(visible: Truth) -> v1::Visibility {
 }
 
 fn reasons(list: &[VisibilityReason]) -> Vec<i32> {
-    let reason = |reason: &VisibilityReason| match reason {
-        VisibilityReason::NotPublished => v1::VisibilityReason::NotPublished,
-        VisibilityReason::Level => v1::VisibilityReason::Level,
-        VisibilityReason::Condition => v1::VisibilityReason::Condition,
-        VisibilityReason::AfterEnd => v1::VisibilityReason::AfterEnd,
-        VisibilityReason::SubtaskHidden => v1::VisibilityReason::SubtaskHidden,
-        VisibilityReason::SubtaskCycle => v1::VisibilityReason::SubtaskCycle,
-        VisibilityReason::TaskHidden => v1::VisibilityReason::TaskHidden,
-        VisibilityReason::UnknownValue => v1::VisibilityReason::UnknownValue,
-    };
-    list.iter().map(|listed| reason(listed).into()).collect()
+    list.iter().map(|reason| *reason as i32).collect()
 }
 
 fn step_id(page: &PreviewPage, at: StepPosition) -> String {

@@ -273,7 +273,7 @@ fn restored(done: Imported) -> RestoreRevisionResponse {
     let replaced = done.replaced.into_iter();
     RestoreRevisionResponse {
         task: Some(encode::task(done.task)),
-        outcome: encode::import_outcome(done.outcome).into(),
+        outcome: done.outcome as i32,
         previous_revision: done.previous_revision,
         skipped_steps: done.skipped.iter().map(ToString::to_string).collect(),
         replaced_ids: replaced
@@ -298,7 +298,7 @@ fn task_revision(revision: history::TaskRevision) -> TaskRevision {
     TaskRevision {
         task: revision.task.to_string(),
         revision: revision.number,
-        cause: revision.cause.number(),
+        cause: revision.cause as i32,
         note: revision.note.into_string(),
         subject: revision.subject,
         created_ts: Some(encode::timestamp(revision.created)),

@@ -72,7 +72,7 @@ impl Call {
         let created = move |step, placement| CreateStepResponse {
             step: Some(step),
             ignored_paths: ignored_paths.clone(),
-            placement: encode::placement(placement).into(),
+            placement: placement as i32,
         };
         let stored = created.clone();
         let retry = idempotency.map(|it| {
@@ -156,7 +156,7 @@ impl Call {
         let (step, placement) = self.account.restore_step(id).await?;
         Ok(RestoreStepResponse {
             step: Some(encode::step(step)),
-            placement: encode::placement(placement).into(),
+            placement: placement as i32,
         })
     }
 }

@@ -185,22 +185,16 @@ fn import(
 }
 
 fn absent_steps(number: i32, mut field: Field<'_>) -> Option<AbsentSteps> {
-    Some(
-        match field.enum_value(number, "a value of AbsentSteps", "AbsentSteps")? {
-            v1::AbsentSteps::Unspecified => AbsentSteps::Refuse,
-            v1::AbsentSteps::Keep => AbsentSteps::Keep,
-            v1::AbsentSteps::Delete => AbsentSteps::Delete,
-        },
-    )
+    let known = AbsentSteps::from_repr;
+    field.enum_value(number, "a value of AbsentSteps", "AbsentSteps", known)
 }
 
 fn absent_fields(number: i32, mut field: Field<'_>) -> Option<AbsentFields> {
-    Some(
-        match field.enum_value(number, "a value of AbsentFields", "AbsentFields")? {
-            v1::AbsentFields::Unspecified | v1::AbsentFields::Keep => AbsentFields::Keep,
-            v1::AbsentFields::Reset => AbsentFields::Reset,
-        },
-    )
+    let known = |number| match number {
+        0 => Some(AbsentFields::Keep),
+        number => AbsentFields::from_repr(number),
+    };
+    field.enum_value(number, "a value of AbsentFields", "AbsentFields", known)
 }
 
 fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse {
@@ -208,7 +202,7 @@ fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse
     ImportTaskResponse {
         task: Some(encode::task(done.task)),
         ignored_paths: ignored.into_iter().collect(),
-        outcome: encode::import_outcome(done.outcome).into(),
+        outcome: done.outcome as i32,
         guide_etag: done.guide_etag.into_string(),
         previous_revision: done.previous_revision,
         document: done.guide.map(|guide| encode::document(*guide)),
@@ -217,26 +211,27 @@ fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse
 
 fn filter(request: ListTasksRequest, violations: &mut Violations) -> TaskFilter {
     TaskFilter {
-        product: request
-            .product_id
-            .and_then(|id| field::product(Some(id), violations.at("product_id"))),
-        published: request
-            .published
-            .and_then(|number| field::published(number, violations.at("published"))),
-        role: request
-            .role
-            .and_then(|number| decode_task::access_level(number, violations.at("role"))),
-        managed: request
-            .r#type
-            .and_then(|number| is_managed(number, violations.at("type"))),
-        external_id: field::sent_text(request.external_id)
-            .and_then(|id| field::external_id(id, violations.at("external_id"))),
-        name: field::sent_text(request.name)
-            .and_then(|name| field::non_blank_text(name, violations.at("name"))),
+        product: violations.optional("product_id", request.product_id, field::product),
+        published: violations.optional("published", request.published, field::published),
+        role: violations.optional("role", request.role, decode_task::access_level),
+        managed: violations.optional("type", request.r#type, is_managed),
+        external_id: violations.optional(
+            "external_id",
+            field::sent_text(request.external_id),
+            field::external_id,
+        ),
+        name: violations.optional(
+            "name",
+            field::sent_text(request.name),
+            field::non_blank_text,
+        ),
     }
 }
 
 fn is_managed(number: i32, mut field: Field<'_>) -> Option<bool> {
-    let value: v1::TaskType = field.enum_value(number, "a type of task", "TaskType")?;
-    Some(value == v1::TaskType::Linked)
+    let known = |number| {
+        let known = v1::TaskType::try_from(number).ok()?;
+        Some(known == v1::TaskType::Linked)
+    };
+    field.enum_value(number, "a type of task", "TaskType", known)
 }

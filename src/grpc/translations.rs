@@ -12,7 +12,7 @@ use crate::{
         translation::{Language, MAX_LANGUAGES},
         translation_work::{
             AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, SourceTexts,
-            TranslationOutcome, TranslationState, TranslationWork, TranslationWorkFilter,
+            TranslationOutcome, TranslationWork, TranslationWorkFilter,
         },
         violation::{Reason, Violations},
     },
@@ -44,9 +44,7 @@ impl Call {
         let (filter, (after, size)) = decode::all(|violations| {
             let filter = TranslationWorkFilter {
                 languages: sorted_languages(request.languages, violations),
-                task: request
-                    .task
-                    .and_then(|id| only_task(&id, violations.at("task"))),
+                task: violations.optional("task", request.task, only_task),
             };
             let start = tokens.start(request.page_size, &request.page_token, violations);
             Some((filter, start?))
@@ -106,13 +104,13 @@ fn sorted_languages(tags: Vec<String>, violations: &mut Violations) -> Vec<Langu
 }
 
 /// The task that a listing is limited to.
-fn only_task(id: &str, mut field: Field<'_>) -> Option<TaskId> {
+fn only_task(id: String, mut field: Field<'_>) -> Option<TaskId> {
     if id.is_empty() {
         let description = "is empty: leave it out for the whole account";
         field.refuse(Reason::FieldRequired, description);
         return None;
     }
-    field::guid(id, TaskId::parse, field)
+    field::guid(&id, TaskId::parse, field)
 }
 
 /// The only text of a task; a step has the others.
@@ -219,15 +217,11 @@ fn work(work: TranslationWork) -> v1::TranslationWork {
         ResourceId::Task(task) => (task.to_string(), v1::TranslationKind::Task),
         ResourceId::Step(step) => (step.to_string(), v1::TranslationKind::Step),
     };
-    let state = match work.state {
-        TranslationState::Missing => v1::TranslationState::Missing,
-        TranslationState::Outdated => v1::TranslationState::Outdated,
-    };
     v1::TranslationWork {
         guid,
         kind: kind.into(),
         language: work.language.to_string(),
-        state: state.into(),
+        state: work.state as i32,
         source: Some(texts(work.source)),
         source_digest: digest(work.digest),
     }

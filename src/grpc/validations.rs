@@ -66,23 +66,16 @@ pub fn list_findings(
     tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<FindingsCall> {
-    let product = message
-        .product_id
-        .and_then(|id| field::product(Some(id), violations.at("product_id")));
-    let published = message
-        .published
-        .and_then(|number| field::published(number, violations.at("published")));
+    let filter = TaskFilter {
+        product: violations.optional("product_id", message.product_id, field::product),
+        published: violations.optional("published", message.published, field::published),
+        managed: Some(false),
+        ..TaskFilter::default()
+    };
     let options = options::options(message.options, violations.at("options"));
     let (after, size) = tokens.start(message.page_size, &message.page_token, violations)?;
     Some(FindingsCall {
-        filter: TaskFilter {
-            product,
-            published,
-            role: None,
-            managed: Some(false),
-            external_id: None,
-            name: None,
-        },
+        filter,
         options,
         after,
         size,

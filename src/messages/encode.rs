@@ -3,10 +3,7 @@
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use crate::{
-    domain::{import::ImportOutcome, step::Placement, time::Timestamp},
-    proto::v1,
-};
+use crate::domain::time::Timestamp;
 
 mod document;
 mod finding;
@@ -18,25 +15,6 @@ pub use document::document;
 pub use finding::{finding, finding_counts, rule};
 pub use step::{deleted_step, step, step_without_bodies};
 pub use task::task;
-
-/// What an import or a restore did.
-pub fn import_outcome(outcome: ImportOutcome) -> v1::ImportOutcome {
-    match outcome {
-        ImportOutcome::Created => v1::ImportOutcome::Created,
-        ImportOutcome::Updated => v1::ImportOutcome::Updated,
-        ImportOutcome::Unchanged => v1::ImportOutcome::Unchanged,
-    }
-}
-
-/// Where a new step is in the order.
-pub fn placement(placement: Placement) -> v1::Placement {
-    match placement {
-        Placement::Appended => v1::Placement::Appended,
-        Placement::AfterPrevstep => v1::Placement::AfterPrevstep,
-        Placement::AppendedPrevstepUnknown => v1::Placement::AppendedPrevstepUnknown,
-        Placement::First => v1::Placement::First,
-    }
-}
 
 /// A point in time. Nanoseconds count forward from the second, also before 1970.
 pub fn timestamp(time: Timestamp) -> ProtoTimestamp {

@@ -10,11 +10,11 @@ use super::{
     variable::{PossibleValues, Variable, VariableId},
 };
 
-/// Why a condition is TRUE, FALSE or UNKNOWN.
+/// Why a condition is TRUE, FALSE or UNKNOWN, in the order of the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceReason {
     /// It holds for the value, or for each possible value.
-    Matched,
+    Matched = 1,
     /// It does not hold for the value, or holds for no possible value.
     NotMatched,
     /// The variable is known to be unanswered.

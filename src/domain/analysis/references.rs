@@ -14,10 +14,10 @@ use super::{
     value::{TargetSet, VariableValue},
 };
 
-/// How a task or variable is used, in the order in which references are listed.
+/// How a task or variable is used, in the order in which references are listed, and of the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
-    Subtask,
+    Subtask = 1,
     Wiring,
     /// A value of an observation manages the task.
     Manages,

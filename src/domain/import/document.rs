@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use strum_macros::FromRepr;
 use uuid::Uuid;
 
 use crate::domain::{
@@ -15,21 +16,24 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-/// What an import does with existing steps that the document leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an import does with existing steps that the document leaves out, with the numbers of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
+#[repr(i32)]
 pub enum AbsentSteps {
-    Refuse,
+    Refuse = 0,
     /// Moves them after the listed steps, in their former order.
-    Keep,
-    Delete,
+    Keep = 1,
+    Delete = 2,
 }
 
-/// What an import does with fields of stored tasks and steps that the document leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an import does with fields of stored tasks and steps that the document leaves out, with the numbers
+/// of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
+#[repr(i32)]
 pub enum AbsentFields {
-    Keep,
+    Keep = 1,
     /// Sets their defaults, so that the guide is exactly the document.
-    Reset,
+    Reset = 2,
 }
 
 /// The task that an import is of.

@@ -4,10 +4,11 @@
 /// Part of fingerprints. It is raised whenever the same guide may get other findings.
 pub const RULES_VERSION: u32 = 7;
 
+/// In the order of the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
-    Info,
+    Info = 2,
     /// Probably a mistake.
     Warning,
     /// Certainly a mistake.

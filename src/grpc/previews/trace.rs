@@ -5,7 +5,7 @@ use std::slice;
 use crate::{
     domain::{
         analysis::{
-            CompiledCondition, Dependencies, GuideStep, GuideTask, TraceReason, Truth, full_name,
+            CompiledCondition, Dependencies, GuideStep, GuideTask, Truth, full_name,
             preview::Preview,
         },
         dependency::{Condition, Group, LogicalOperator, Node},
@@ -58,7 +58,7 @@ fn of_group(
         LogicalOperator::Or => Truth::any(truths),
     };
     let traced = v1::TracedGroup {
-        operator: json::logical_operator(group.operator).into(),
+        operator: group.operator as i32,
         nodes,
     };
     let trace = v1::ConditionTrace {
@@ -82,7 +82,7 @@ fn of_condition(
         operator: condition.operator.symbol().to_owned(),
         targets: targets.map(json::target).collect(),
         value: seen.map(value),
-        reason: reason(compiled.trace_reason(seen)).into(),
+        reason: compiled.trace_reason(seen) as i32,
         path,
     };
     let trace = v1::ConditionTrace {
@@ -97,15 +97,5 @@ fn truth(truth: Truth) -> v1::Truth {
         Truth::True => v1::Truth::True,
         Truth::False => v1::Truth::False,
         Truth::Unknown => v1::Truth::Unknown,
-    }
-}
-
-fn reason(reason: TraceReason) -> v1::TraceReason {
-    match reason {
-        TraceReason::Matched => v1::TraceReason::Matched,
-        TraceReason::NotMatched => v1::TraceReason::NotMatched,
-        TraceReason::Unanswered => v1::TraceReason::Unanswered,
-        TraceReason::NotComparable => v1::TraceReason::NotComparable,
-        TraceReason::UnknownValue => v1::TraceReason::UnknownValue,
     }
 }

@@ -9,7 +9,7 @@ use crate::{
             Comparison, Condition, ConditionTarget, Group, LogicalOperator, MAX_CONDITIONS,
             MAX_NESTED_GROUPS, MAX_TARGET_BYTES, MAX_TARGETS, Node, target_json_bytes,
         },
-        shorthand,
+        shorthand::{self, ShorthandError},
         text::check,
         violation::Reason,
     },
@@ -26,9 +26,10 @@ pub fn with_shorthand(
     let decoded = message.and_then(|message| group(message, resource.field("dependencies")));
     let mut field = resource.field("dependency_shorthand");
     let parsed = shorthand.and_then(|shorthand| {
-        shorthand::parse(&shorthand)
-            .map_err(|error| field.refuse(Reason::ShorthandInvalid, error.to_string()))
-            .ok()
+        let refuse = |error: ShorthandError| {
+            field.refuse(Reason::ShorthandInvalid, error.to_string());
+        };
+        shorthand::parse(&shorthand).map_err(refuse).ok()
     });
     for node in parsed.iter().flat_map(|group| &group.nodes) {
         if let Node::Condition(Condition { targets, .. }) = node {
@@ -70,7 +71,12 @@ fn nested_group(
         field.refuse(Reason::NestingTooDeep, description);
         return None;
     }
-    let operator = logical_operator(message.operator, field.field("operator"));
+    let operator = field.field("operator").enum_value(
+        message.operator,
+        "a logical operator",
+        "LogicalOperator",
+        LogicalOperator::from_repr,
+    );
     let mut list = field.field("nodes");
     list.not_empty(&message.nodes, "needs at least one node");
     let nodes = list.elements(message.nodes, usize::MAX, |message, field| {
@@ -104,14 +110,6 @@ fn node(
             }
             condition(message, field.field("condition")).map(Node::Condition)
         }
-    }
-}
-
-fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator> {
-    match field.enum_value(number, "a logical operator", "LogicalOperator")? {
-        v1::LogicalOperator::And => Some(LogicalOperator::And),
-        v1::LogicalOperator::Or => Some(LogicalOperator::Or),
-        v1::LogicalOperator::Unspecified => field.required(None),
     }
 }
 
@@ -154,22 +152,16 @@ fn comparison(symbol: &str, mut field: Field<'_>) -> Option<Comparison> {
 fn target(message: Value, mut field: Field<'_>) -> Option<ConditionTarget> {
     match message.kind {
         Some(Kind::StringValue(text)) if check(&text, usize::MAX).is_ok() => {
-            return Some(ConditionTarget::Text(text));
+            Some(ConditionTarget::Text(text))
         }
         Some(Kind::NumberValue(number)) if number.is_finite() => {
-            return Some(ConditionTarget::Number(number));
+            Some(ConditionTarget::Number(number))
         }
-        Some(Kind::BoolValue(value)) => return Some(ConditionTarget::Bool(value)),
-        Some(
-            Kind::StringValue(_)
-            | Kind::NumberValue(_)
-            | Kind::NullValue(_)
-            | Kind::StructValue(_)
-            | Kind::ListValue(_),
-        )
-        | None => {}
+        Some(Kind::BoolValue(value)) => Some(ConditionTarget::Bool(value)),
+        _ => {
+            let description = "is not a string without U+0000, a finite number or a boolean";
+            field.refuse(Reason::FieldInvalid, description);
+            None
+        }
     }
-    let description = "is not a string without U+0000, a finite number or a boolean";
-    field.refuse(Reason::FieldInvalid, description);
-    None
 }

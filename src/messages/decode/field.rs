@@ -37,6 +37,16 @@ impl Violations {
             violations: self,
         }
     }
+
+    /// The value of a field of the request, if it was sent and `decode` accepts it.
+    pub fn optional<M, T>(
+        &mut self,
+        name: &str,
+        sent: Option<M>,
+        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
+    ) -> Option<T> {
+        sent.and_then(|sent| decode(sent, self.at(name)))
+    }
 }
 
 impl<'a> Field<'a> {
@@ -78,6 +88,16 @@ impl<'a> Field<'a> {
     /// What a check of the domain returns, which adds its violations.
     pub fn check<T>(&mut self, check: impl FnOnce(&Path<'a>, &mut Violations) -> T) -> T {
         check(&self.path, self.violations)
+    }
+
+    /// The value of a field of the message at this field, if it was sent and `decode` accepts it.
+    pub fn optional<M, T>(
+        &mut self,
+        name: &str,
+        sent: Option<M>,
+        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
+    ) -> Option<T> {
+        sent.and_then(|sent| decode(sent, self.field(name)))
     }
 
     /// The value if it is there, else a violation.
@@ -149,17 +169,21 @@ impl<'a> Field<'a> {
         value
     }
 
-    /// A value of the contract's enum `name`. The violation of another number lists the values;
-    /// `kind` says what they are.
-    pub fn enum_value<E: TryFrom<i32>>(
+    /// A value of the contract's enum `name`, which `known` has by their numbers. 0 is required to be
+    /// another one, unless it is known. The violation of another number lists the values; `kind` says what
+    /// they are.
+    pub fn enum_value<E>(
         &mut self,
         number: i32,
         kind: &str,
         name: &str,
+        known: impl FnOnce(i32) -> Option<E>,
     ) -> Option<E> {
-        let value = E::try_from(number).ok();
-        if value.is_none() {
-            self.refuse(Reason::FieldInvalid, EnumValues { kind, name });
+        let value = known(number);
+        match (&value, number) {
+            (Some(_), _) => {}
+            (None, 0) => self.refuse(Reason::FieldRequired, REQUIRED),
+            (None, _) => self.refuse(Reason::FieldInvalid, EnumValues { kind, name }),
         }
         value
     }
@@ -194,11 +218,6 @@ pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<Boun
 
 pub fn external_id(id: String, mut field: Field<'_>) -> Option<ExternalId> {
     field.accept(ExternalId::parse(id))
-}
-
-/// An external id that may be left out.
-pub fn optional_external_id(id: Option<String>, field: Field<'_>) -> Option<ExternalId> {
-    id.and_then(sent_text).and_then(|id| external_id(id, field))
 }
 
 pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
@@ -239,9 +258,13 @@ pub fn request_id(id: &str, violations: &mut Violations) -> Option<RequestId> {
     optional_guid(id, RequestId::parse, violations.at("request_id"))
 }
 
-pub fn product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
-    let id = field.required(id)?;
+pub fn product(id: i64, mut field: Field<'_>) -> Option<ProductId> {
     field.in_range(ProductId::new(id), "must be greater than 0")
+}
+
+pub fn required_product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
+    let id = field.required(id)?;
+    product(id, field)
 }
 
 pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {

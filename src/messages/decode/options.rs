@@ -45,27 +45,31 @@ pub fn options(message: Option<v1::ValidationOptions>, mut at: Field<'_>) -> Val
 
 fn rule_setting(message: v1::RuleSetting, mut at: Field<'_>) -> Option<(Rule, RuleSetting)> {
     let rule = known_rule(&message.rule, at.field("rule"));
-    let mut field = at.field("severity");
-    let setting = match field.enum_value(message.severity, "a severity", "Severity")? {
-        v1::Severity::Off => RuleSetting::Off,
-        v1::Severity::Info => RuleSetting::Severity(Severity::Info),
-        v1::Severity::Warning => RuleSetting::Severity(Severity::Warning),
-        v1::Severity::Error => RuleSetting::Severity(Severity::Error),
-        v1::Severity::Unspecified => return field.required(None),
+    let known = |number| match severity(number) {
+        None if number == OFF => Some(RuleSetting::Off),
+        severity => severity.map(RuleSetting::Severity),
     };
+    let mut field = at.field("severity");
+    let setting = field.enum_value(message.severity, "a severity", "Severity", known)?;
     Some((rule?, setting))
 }
 
 fn minimum(number: i32, mut field: Field<'_>) -> Severity {
-    let description = match v1::Severity::try_from(number) {
-        Ok(v1::Severity::Unspecified | v1::Severity::Info) => return Severity::Info,
-        Ok(v1::Severity::Warning) => return Severity::Warning,
-        Ok(v1::Severity::Error) => return Severity::Error,
-        Ok(v1::Severity::Off) => "must not be OFF, which is for single rules in `rules`",
-        Err(_) => "is not a severity: SEVERITY_INFO (2), SEVERITY_WARNING (3), SEVERITY_ERROR (4)",
+    let description = match severity(number) {
+        Some(severity) => return severity,
+        None if number == 0 => return Severity::Info,
+        None if number == OFF => "must not be OFF, which is for single rules in `rules`",
+        None => "is not a severity: SEVERITY_INFO (2), SEVERITY_WARNING (3), SEVERITY_ERROR (4)",
     };
     field.refuse(Reason::FieldInvalid, description);
     Severity::Info
+}
+
+const OFF: i32 = v1::Severity::Off as i32;
+
+fn severity(number: i32) -> Option<Severity> {
+    let all = [Severity::Info, Severity::Warning, Severity::Error];
+    all.into_iter().find(|it| *it as i32 == number)
 }
 
 fn known_rule(id: &str, mut field: Field<'_>) -> Option<Rule> {

@@ -2,7 +2,9 @@
 
 use super::{
     Field, dependencies, feedback,
-    field::{self, guid, non_blank_text, optional_guid, text},
+    field::{
+        self, external_id, guid, non_blank_text, optional_guid, required_product, sent_text, text,
+    },
     json, translations,
 };
 use crate::{
@@ -67,32 +69,29 @@ fn decode(
 ) -> Option<NewStep> {
     let sent_subtask = subtask(&message);
     let (title, subtask_id, subtask_pid) = (message.title, message.subtask_id, message.subtask_pid);
-    let subtask_external_id = message.subtask_external_id.and_then(field::sent_text);
-    let cost = message
-        .cost
-        .map_or(Some(Cost::default()), |it| self::cost(it, at.field("cost")));
+    let subtask_external_id = message.subtask_external_id.and_then(sent_text);
+    let cost = at.optional("cost", message.cost, self::cost);
     let has_question = !message.feedback_config.is_empty();
     let mut configs = message.feedback_config.iter();
     let is_linked = configs.any(|it| it.linked == Some(true));
     let question = feedback::feedback(message.feedback_config, at.field("feedback_config"));
     let content = StepContent {
-        body: message
-            .body
-            .and_then(|body| field::body(body, at.field("body"))),
+        body: at.optional("body", message.body, field::body),
         dependencies: dependencies::with_shorthand(
             message.dependencies,
             message.dependency_shorthand,
             at,
         ),
-        external_id: field::optional_external_id(message.external_id, at.field("external_id")),
+        external_id: at.optional(
+            "external_id",
+            message.external_id.and_then(sent_text),
+            external_id,
+        ),
         instructions: json::instructions(message.instructions, at.field("instructions")),
-        looping: message
-            .looping
-            .and_then(|it| looping(it, at.field("looping"))),
+        looping: at.optional("looping", message.looping, looping),
         parts: tags(message.parts, at.field("parts")),
-        published: message
-            .published
-            .and_then(|number| field::published(number, at.field("published")))
+        published: at
+            .optional("published", message.published, field::published)
             .unwrap_or_default(),
         skills: tags(message.skills, at.field("skills")),
         tags: tags(message.tags, at.field("tags")),
@@ -100,8 +99,13 @@ fn decode(
     };
     let (mut product, mut step_type) = (None, None);
     if typed {
-        product = field::product(message.product_id, at.field("product_id"));
-        step_type = self::step_type(message.r#type, at.field("type"));
+        product = required_product(message.product_id, at.field("product_id"));
+        step_type = at.field("type").enum_value(
+            message.r#type,
+            "a type of step",
+            "StepType",
+            StepType::from_repr,
+        );
     }
     let title = match step_type {
         // It has the name of its task.
@@ -112,21 +116,21 @@ fn decode(
     let subtask = match step_type {
         Some(StepType::Subtask) if subtask_external_id.is_none() => {
             let task = guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
-            let product = field::product(subtask_pid, at.field("subtask_pid"));
+            let product = required_product(subtask_pid, at.field("subtask_pid"));
             task.zip(product)
                 .map(|(task, product)| SubtaskRef { task, product })
         }
         Some(StepType::Subtask) | None => {
-            field::optional_external_id(subtask_external_id, at.field("subtask_external_id"));
+            at.optional("subtask_external_id", subtask_external_id, external_id);
             optional_guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
-            subtask_pid.and_then(|id| field::product(Some(id), at.field("subtask_pid")));
+            at.optional("subtask_pid", subtask_pid, field::product);
             // The task is found by its external id.
             step_type.map(|_| sent_subtask.unresolved())
         }
         Some(_) => None,
     };
-    let step_type = step_type?;
-    if cost.is_some_and(|cost| cost != Cost::default()) && !step_type.has_cost() {
+    let (step_type, cost) = (step_type?, cost.unwrap_or_default());
+    if cost != Cost::default() && !step_type.has_cost() {
         let description = "must be 0 for this type of step";
         at.field("cost")
             .refuse(Reason::FieldOutOfRange, description);
@@ -148,16 +152,9 @@ fn decode(
         task: task?,
         product: product?,
         title: title?,
-        kind: StepKind::new(step_type, cost?, question, subtask)?,
+        kind: StepKind::new(step_type, cost, question, subtask)?,
         content,
     })
-}
-
-fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
-    match field.enum_value(number, "a type of step", "StepType")? {
-        v1::StepType::Unspecified => field.required(None),
-        known => StepType::from_repr(known.into()),
-    }
 }
 
 /// The cost of a step whose type may have one.
@@ -168,10 +165,9 @@ fn cost(number: i32, mut field: Field<'_>) -> Option<Cost> {
 
 fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {
     let alias = text(message.alias, field.field("alias"));
-    let mut json = |name, value: Option<_>| value.and_then(|it| json::json(it, field.field(name)));
     Some(Looping {
-        array: json("array", message.array),
-        iterations: json("iterations", message.iterations),
+        array: field.optional("array", message.array, json::json),
+        iterations: field.optional("iterations", message.iterations, json::json),
         alias: alias?,
     })
 }

@@ -27,9 +27,8 @@ fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTa
             message.dependency_shorthand,
             at,
         ),
-        published: message
-            .published
-            .and_then(|number| field::published(number, at.field("published")))
+        published: at
+            .optional("published", message.published, field::published)
             .unwrap_or_default(),
         roles: match message.roles.is_empty() {
             true => AccessLevel::ALL.to_vec(),
@@ -43,9 +42,10 @@ fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTa
         name = non_blank_text(message.name, at.field("name"));
     }
     if required {
-        product = field::product(message.product_id, at.field("product_id"));
+        product = field::required_product(message.product_id, at.field("product_id"));
     }
-    content.external_id = field::optional_external_id(message.external_id, at.field("external_id"));
+    let external_id = message.external_id.and_then(field::sent_text);
+    content.external_id = at.optional("external_id", external_id, field::external_id);
     Some(NewTask {
         name: name?,
         product: product?,
@@ -64,6 +64,6 @@ fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Vec<AccessLevel> {
 }
 
 pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
-    let level: v1::AccessLevel = field.enum_value(number, "an access level", "AccessLevel")?;
-    AccessLevel::from_repr(level.into())
+    let known = AccessLevel::from_repr;
+    field.enum_value(number, "an access level", "AccessLevel", known)
 }

@@ -23,9 +23,8 @@ impl TranslationMessage for v1::TaskTranslation {
     type Translation = TaskTranslation;
 
     fn decode(self, at: &mut Field<'_>) -> TaskTranslation {
-        let name = self.name;
         TaskTranslation {
-            name: name.and_then(|name| field::translated_text(name, at.field("name"))),
+            name: at.optional("name", self.name, field::translated_text),
             locked: self.locked.unwrap_or(true),
         }
     }
@@ -35,10 +34,9 @@ impl TranslationMessage for v1::StepTranslation {
     type Translation = StepTranslation;
 
     fn decode(self, at: &mut Field<'_>) -> StepTranslation {
-        let (title, body) = (self.title, self.body);
         StepTranslation {
-            title: title.and_then(|title| field::translated_text(title, at.field("title"))),
-            body: body.and_then(|body| field::body(body, at.field("body"))),
+            title: at.optional("title", self.title, field::translated_text),
+            body: at.optional("body", self.body, field::body),
             instructions: json::instructions(self.instructions, at.field("instructions")),
             feedback: feedback::translated(self.feedback_config, at.field("feedback_config")),
             locked: self.locked.unwrap_or(true),

@@ -2,7 +2,7 @@
 
 use super::json;
 use crate::{
-    domain::validation::{Finding, FindingCounts, FindingPlace, Rule, Severity},
+    domain::validation::{Finding, FindingCounts, FindingPlace, Rule},
     proto::v1,
 };
 
@@ -10,7 +10,7 @@ pub fn rule(rule: Rule) -> v1::Rule {
     let text = rule.text();
     v1::Rule {
         id: text.id.to_owned(),
-        severity: severity(text.severity).into(),
+        severity: text.severity as i32,
         description: text.description.to_owned(),
     }
 }
@@ -24,7 +24,7 @@ pub fn finding(finding: Finding) -> v1::Finding {
     });
     v1::Finding {
         rule: finding.rule.text().id.to_owned(),
-        severity: severity(finding.severity).into(),
+        severity: finding.severity as i32,
         task: place.task,
         step: place.step,
         path: place.path,
@@ -48,14 +48,6 @@ fn place(place: FindingPlace) -> v1::Place {
         step: place.step,
         path: place.path,
         title: place.title,
-    }
-}
-
-fn severity(severity: Severity) -> v1::Severity {
-    match severity {
-        Severity::Info => v1::Severity::Info,
-        Severity::Warning => v1::Severity::Warning,
-        Severity::Error => v1::Severity::Error,
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     domain::{
-        dependency::{Condition, ConditionTarget, Group, LogicalOperator, Node},
+        dependency::{Condition, ConditionTarget, Group, Node},
         json::Instruction,
         shorthand,
     },
@@ -47,15 +47,8 @@ pub fn dependencies(group: Option<Group>) -> (Option<v1::DependencyGroup>, Optio
 
 pub fn dependency_group(group: Group) -> v1::DependencyGroup {
     v1::DependencyGroup {
-        operator: logical_operator(group.operator).into(),
+        operator: group.operator as i32,
         nodes: group.nodes.into_iter().map(dependency_node).collect(),
-    }
-}
-
-pub fn logical_operator(operator: LogicalOperator) -> v1::LogicalOperator {
-    match operator {
-        LogicalOperator::And => v1::LogicalOperator::And,
-        LogicalOperator::Or => v1::LogicalOperator::Or,
     }
 }
 

@@ -38,7 +38,7 @@ pub fn step(step: Step) -> v1::Step {
         guid: step.guid.to_string(),
         task: step.task.to_string(),
         product_id: Some(step.product.get()),
-        r#type: kind.step_type().number(),
+        r#type: kind.step_type() as i32,
         title: step.title,
         body: content.body.map(|body| body.into_string()),
         cost: Some(kind.cost().get()),

@@ -174,7 +174,7 @@ async fn list_dirty<E: AccountEntity>(
 fn read_deletion(row: index_deletion::Model) -> Result<IndexWork, StoreError> {
     Ok(IndexWork {
         guid: row.guid,
-        kind: IndexKind::from_number(row.kind).ok_or(StoreError::Corrupt("kind"))?,
+        kind: IndexKind::from_repr(row.kind).ok_or(StoreError::Corrupt("kind"))?,
         task: TaskId(row.task),
         state: IndexWorkState::Deleted,
         etag: row.mark.to_string(),

@@ -53,7 +53,7 @@ impl RevisionRow {
         Ok(TaskRevision {
             task: TaskId(row.task),
             number: row.number,
-            cause: RevisionCause::from_number(row.cause).ok_or(StoreError::Corrupt("cause"))?,
+            cause: RevisionCause::from_repr(row.cause).ok_or(StoreError::Corrupt("cause"))?,
             note: valid(Note::parse(row.note), "note")?,
             subject: row.subject,
             created: Timestamp(row.created_ts),

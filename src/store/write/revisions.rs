@@ -113,7 +113,7 @@ impl Tx<'_> {
         let count = self
             .find::<Entity>()
             .filter(Column::Task.eq(task.0))
-            .filter(Column::Cause.eq(RevisionCause::Requested.number()))
+            .filter(Column::Cause.eq(RevisionCause::Requested as i32))
             .count(self.db())
             .await?;
         let count = usize::try_from(count).unwrap_or(usize::MAX);

@@ -15,7 +15,7 @@ use super::{GuideState, PreviewOptions};
 /// Why a task or step is not visible, in the order of the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibilityReason {
-    NotPublished,
+    NotPublished = 1,
     /// The roles of the task lack the level.
     Level,
     Condition,

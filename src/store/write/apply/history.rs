@@ -90,7 +90,7 @@ impl Batch<'_> {
                     .select_only()
                     .column(Column::Number)
                     .filter(of_task.clone())
-                    .filter(Column::Cause.ne(RevisionCause::Requested.number()))
+                    .filter(Column::Cause.ne(RevisionCause::Requested as i32))
                     .filter(Column::Number.not_in_subquery(named.into_query()))
                     .order_by_desc(Column::Number)
                     .offset(keep as u64)
@@ -99,7 +99,7 @@ impl Batch<'_> {
                 self.add(scope.delete::<Entity>().filter(of_task).filter(is_old));
             }
             HistoryEdit::MarkRequested { number, note } => {
-                let cause = RevisionCause::Requested.number();
+                let cause = RevisionCause::Requested as i32;
                 let update = scope
                     .update::<Entity>()
                     .col_expr(Column::Cause, Expr::value(cause))
@@ -144,7 +144,7 @@ fn revision_row(revision: TaskRevision, guide: EncodedGuide) -> task_revision::A
     task_revision::ActiveModel {
         task: Set(revision.task.0),
         number: Set(revision.number),
-        cause: Set(revision.cause.number()),
+        cause: Set(revision.cause as i32),
         note: Set(revision.note.into_string()),
         subject: Set(revision.subject),
         created_ts: Set(revision.created.0),

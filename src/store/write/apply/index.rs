@@ -54,7 +54,7 @@ impl Batch<'_> {
                 .column(E::ACCOUNT)
                 .expr(Expr::col(guid))
                 .expr(Expr::col(task))
-                .expr(Expr::value(kind.number()))
+                .expr(Expr::value(kind as i32))
                 .expr(Expr::col(indexed))
                 .expr(Expr::value((self.tx.context.new_id)()))
                 .filter(is_deleted.clone())
