@@ -18,7 +18,7 @@ use super::{
 pub const MAX_LANGUAGES: usize = 100;
 
 /// A BCP-47 language tag in canonical case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Language(String);
 
 impl Language {

@@ -16,7 +16,7 @@ use super::{
 pub const MAX_ITEMS_WRITTEN: usize = 100;
 
 /// A cryptographic digest of source texts: different texts have different digests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDigest(pub [u8; 16]);
 
 impl SourceDigest {

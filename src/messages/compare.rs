@@ -130,8 +130,9 @@ pub fn changed_fields(
     if base == target {
         return Vec::new();
     }
+    let [base, target] = [base, target].map(|it| EncodedResource::read(resource, it));
     let [EncodedResource(base), EncodedResource(target)] =
-        [base, target].map(|bytes| EncodedResource::read(resource, bytes).unwrap_or_default());
+        [base, target].map(Option::unwrap_or_default);
     let added = target.keys().filter(|key| !base.contains_key(key));
     let all = base.keys().chain(added);
     let changed = all.filter(|key| base.get(key) != target.get(key));
@@ -288,7 +289,6 @@ mod tests {
     use proptest::{prelude::*, sample::subsequence};
 
     use super::*;
-    use crate::proto::v1::{FeedbackConfig, StepTranslation};
 
     fn guide(steps: &[usize]) -> TaskDocument {
         let step = |id: &usize| Step {
@@ -330,76 +330,6 @@ mod tests {
             let shown: Vec<String> = shown.collect();
             assert_eq!(shown, expected, "{base:?} {target:?}");
         }
-    }
-
-    #[test]
-    fn fields_and_managed_tasks_are_compared() {
-        let with = |step: Step, managed: &[(&str, TaskDocument)]| {
-            let values = ["a", "b", "c", "d"].map(|key| {
-                let found = managed.iter().find(|(it, _)| *it == key);
-                FeedbackValue {
-                    key: key.to_owned(),
-                    task_json: found.map(|(_, guide)| Box::new(guide.clone())),
-                    ..FeedbackValue::default()
-                }
-            });
-            let config = FeedbackConfig {
-                values: values.into(),
-                ..FeedbackConfig::default()
-            };
-            TaskDocument {
-                task: None,
-                steps: vec![Step {
-                    feedback_config: vec![config],
-                    ..step
-                }],
-            }
-        };
-        let german = |title: &str| {
-            let translation = StepTranslation {
-                title: Some(title.to_owned()),
-                ..StepTranslation::default()
-            };
-            [("de".to_owned(), translation)].into()
-        };
-        let base = with(
-            Step {
-                title: "same".to_owned(),
-                body: Some("one".to_owned()),
-                tags: vec!["gone".to_owned()],
-                translations: german("eins"),
-                ..Step::default()
-            },
-            &[("a", guide(&[])), ("b", guide(&[])), ("c", guide(&[]))],
-        );
-        let target = with(
-            Step {
-                title: "same".to_owned(),
-                body: Some("other".to_owned()),
-                external_id: Some("new".to_owned()),
-                translations: german("zwei"),
-                ..Step::default()
-            },
-            &[("a", guide(&[7])), ("c", guide(&[])), ("d", guide(&[]))],
-        );
-        let difference = compare(&base, &target);
-        let step = &difference.steps[0];
-        let paths: Vec<String> = step.fields.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            paths,
-            ["body", "tags", "translations[\"de\"].title", "external_id"]
-        );
-        let managed = step
-            .managed
-            .iter()
-            .map(|(key, difference)| match difference {
-                ManagedDifference::Added(..) => format!("+{key}"),
-                ManagedDifference::Removed(..) => format!("-{key}"),
-                ManagedDifference::Changed(task) => format!("{key} {}", task.steps.len()),
-            });
-        let managed: Vec<String> = managed.collect();
-        assert_eq!(managed, ["a 1", "+d", "-b"]);
-        assert!(compare(&target, &target).is_empty());
     }
 
     /// All increasing subsequences of the greatest length.

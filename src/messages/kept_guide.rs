@@ -25,8 +25,6 @@ use crate::{
         step::Step,
         task::{IndexState, ManagedBy, Task},
         time::Timestamp,
-        translation::Language,
-        translation_work::SourceDigest,
     },
     proto::{decoded_size::DecodedSizes, v1},
 };
@@ -42,45 +40,16 @@ const COMPRESSION_LEVEL: i32 = 3;
 struct RevisionMessage {
     #[prost(message, optional, tag = "1")]
     document: Option<v1::TaskDocument>,
-    #[prost(message, repeated, tag = "2")]
-    outdated: Vec<OutdatedTranslation>,
-}
-
-/// What the translation of a task or step was made from.
-#[derive(Clone, PartialEq, Message)]
-struct OutdatedTranslation {
-    #[prost(string, tag = "1")]
-    guid: String,
-    #[prost(string, tag = "2")]
-    language: String,
-    #[prost(string, tag = "3")]
-    title: String,
-    /// The digest of the other texts; empty for a task.
-    #[prost(bytes = "vec", tag = "4")]
-    content: Vec<u8>,
+    /// [`TranslatedFrom`] as JSON lists of its tasks and of its steps.
+    #[prost(bytes = "vec", tag = "3")]
+    outdated: Vec<u8>,
 }
 
 fn encode(guide: KeptGuide) -> Option<EncodedGuide> {
     let TranslatedFrom { tasks, steps } = guide.outdated;
-    let tasks = tasks.into_iter().map(|((task, language), title)| {
-        let content = Vec::new();
-        (task.to_string(), language, title, content)
-    });
-    let steps = steps
-        .into_iter()
-        .map(|((step, language), (title, digest))| {
-            (step.to_string(), language, title, digest.0.to_vec())
-        });
-    let outdated = tasks
-        .chain(steps)
-        .map(|(guid, language, title, content)| OutdatedTranslation {
-            guid,
-            language: language.to_string(),
-            title,
-            content,
-        });
+    let outdated = (Vec::from_iter(tasks), Vec::from_iter(steps));
     let stored = RevisionMessage {
-        outdated: outdated.collect(),
+        outdated: serde_json::to_vec(&outdated).ok()?,
         document: Some(encode::document(guide.tree)),
     };
     let bytes = stored.encode_to_vec();
@@ -112,20 +81,13 @@ pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
 
 fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
     let stored = RevisionMessage::decode(&decompressed(guide)?[..]).ok()?;
-    let mut from = TranslatedFrom::default();
-    for translation in stored.outdated {
-        let (guid, title) = (translation.guid, translation.title);
-        let language = Language::parse(&translation.language)?;
-        if translation.content.is_empty() {
-            from.tasks.insert((TaskId::parse(&guid)?, language), title);
-        } else {
-            let source = (title, SourceDigest(translation.content.try_into().ok()?));
-            from.steps.insert((StepId::parse(&guid)?, language), source);
-        }
-    }
+    let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
     Some(KeptGuide {
         tree: tree(stored.document?)?,
-        outdated: from,
+        outdated: TranslatedFrom {
+            tasks: tasks.into_iter().collect(),
+            steps: steps.into_iter().collect(),
+        },
     })
 }
 

@@ -1,12 +1,7 @@
-#![allow(clippy::expect_used, clippy::indexing_slicing)]
-
-use proptest::prelude::*;
+#![allow(clippy::expect_used)]
 
 use super::*;
-use crate::domain::{
-    ids::RoleId,
-    order::{Place, StepCursor},
-};
+use crate::domain::ids::RoleId;
 
 fn tokens(key: u8, account: &str, filters: &[u8]) -> PageTokens {
     let account = AccountId::parse(account).expect("an account id");
@@ -23,20 +18,4 @@ fn a_token_of_another_database_is_refused() {
 fn account_and_filters_are_told_apart_by_length() {
     let token = tokens(7, "a", b"bc").sign(&RoleId(5));
     assert_eq!(tokens(7, "ab", b"c").verify::<RoleId>(&token), None);
-}
-
-proptest! {
-    #[test]
-    fn a_token_carries_its_cursor(epoch: i64, position: i64) {
-        let cursor = StepCursor { epoch, place: Place(position) };
-        let tokens = tokens(7, "mine", b"");
-        let token = tokens.sign(&cursor);
-        prop_assert!(token.len() <= MAX_PAGE_TOKEN_BYTES);
-        prop_assert_eq!(tokens.verify(&token), Some(cursor));
-    }
-
-    #[test]
-    fn any_other_text_is_refused(token in ".{0,80}") {
-        prop_assert_eq!(tokens(7, "mine", b"").verify::<RoleId>(&token), None);
-    }
 }
