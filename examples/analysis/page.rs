@@ -9,15 +9,15 @@ const HEAD: &str = "\
 
 # Analysis of guides
 
-[ValidateTask](reference.md#validatetask) checks one guide against the rules of this page, [ListFindings](reference.md#listfindings) all guides of an account. [AnalysisService](reference.md#analysisservice) says what conditions and walkthroughs mean.
+The service finds mistakes in guides. [ValidateTask](reference.md#validatetask) checks one guide against the rules on this page, and [ListFindings](reference.md#listfindings) checks all guides of an account. [AnalysisService](reference.md#analysisservice) explains conditions and walkthroughs.
 
-- A request can turn a rule off or give it another severity (`options.rules`), and leave out single findings (`options.suppress`).
-- Rules about walkthroughs are decided exactly. What the bounded search cannot decide is no finding and counts in `counts.undecided`.
-- `expertise lint` prints the findings of stored guides and of documents in files. It checks a file without a server, by all rules but those about other guides of the account: {of_account}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). With `--closed` the files are all guides that there are, so that such a variable is found, too. A file does not say which translations are outdated, so `translation/outdated` and `translation/locked-outdated` are found in stored guides only.
-- A task or step is shown if its `published` is 1; with any other number it is hidden. `step/unknown-published` names such numbers of steps; no rule names those of tasks.
-- The title of a subtask step in a language is its own translation, else the name of its task in that language. The rules `translation/…` report a title as missing if there is neither. If the task is validated with the guide, its own finding says so; without the account, other tasks are not known.
-- In a preview, a variable that only observations of the guide set and that has no answer is not answered once all these observations are hidden. That can hide further observations, and so on until nothing changes. Once no observation is left that could be asked (`next_observation` is empty), all remaining variables of the guide count as unanswered, and only unknown outside variables leave steps undetermined. `hidden_answers` names answers to questions that nobody was asked; they still count.
-- Ids of rules and names of facts never change their meaning.
+- **Options.** A request can disable a rule or change its severity (`options.rules`), and suppress single findings (`options.suppress`).
+- **Exactness.** Rules about walkthroughs are decided exactly. If the bounded search cannot decide a question, there is no finding, and the question counts in `counts.undecided`.
+- **Files.** `expertise lint` checks stored guides and files. It checks files without a server, so it skips the rules about other guides of the account: {of_account}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). With `--closed`, the files are all guides, so it finds such variables, too. `translation/outdated` and `translation/locked-outdated` are found only in stored guides, because files do not record which translations are outdated.
+- **Published.** A task or step is shown if its `published` is 1, and hidden with any other number. `step/unknown-published` reports other numbers of steps; no rule reports those of tasks.
+- **Titles of subtask steps.** The title in a language is the translation of the step or, without one, the name of its task in that language. If both are missing, the rules `translation/…` report the title. If the task is validated together with the guide, the finding is reported for the task instead. Without the account, other tasks are unknown and not reported.
+- **Unanswered variables in previews.** If a variable has no answer and only observations of the guide set it, it counts as unanswered once all these observations are hidden. That can hide more observations, and so on until nothing changes. If no observation is left to ask (`next_observation` is empty), all remaining variables of the guide count as unanswered, and only unknown variables from outside leave steps undetermined. `hidden_answers` names answers to hidden questions; they still count.
+- **Stability.** IDs of rules and names of facts never change their meaning.
 ";
 
 /// The page in GitHub's Markdown.
