@@ -22,15 +22,15 @@ const HEAD: &str = "\
 
 # Reference
 
-The contract `expertise.v1`, made from its [proto files](../proto/expertise/v1). In JSON, fields may also be written in lowerCamelCase.
+The API `expertise.v1`, generated from its [proto files](../proto/expertise/v1). In JSON, field names may also be written in lowerCamelCase.
 
-- A *required* field must be set; in a resource, when it is created.
-- An *immutable* field cannot change after that.
-- The server sets an *identifier*, which names the resource, and the *output only* fields. A value sent for one is ignored.
-- `optional` means that absent and zero differ.
-- The server speaks gRPC; the HTTP paths are for a gateway that transcodes.
-- Examples are in JSON, as a server answers them. Ids, etags and times are made up; `…` stands for what is left out.
-- Names in capitals such as [FIELD_REQUIRED](#field_required) are the [reasons](#error-reasons) of errors.
+- A *required* field must be set. In a resource, it must be set on create.
+- An *immutable* field cannot change after create.
+- The server sets the *identifier* of a resource and its *output only* fields. Values that callers send for them are ignored.
+- `optional` means that an absent field differs from zero.
+- The server speaks gRPC. The HTTP paths are for a transcoding gateway.
+- Examples are actual responses of a server, in JSON. IDs, etags, and times are replaced; `…` marks omissions.
+- Names in capitals such as [FIELD_REQUIRED](#field_required) are [error reasons](#error-reasons).
 ";
 
 /// The page in GitHub's Markdown. Its examples are answers of a server that is started for

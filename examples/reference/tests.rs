@@ -14,7 +14,7 @@ async fn the_reference_is_current() {
     let differing = lines.find(|(committed, current)| committed != current);
     assert!(
         COMMITTED == current,
-        "docs/reference.md is not current, write it anew: \
+        "docs/reference.md is out of date, regenerate it: \
          cargo run --example reference > docs/reference.md\n{differing:#?}"
     );
 }
