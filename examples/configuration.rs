@@ -34,11 +34,9 @@ fn with_tables(page: &str) -> anyhow::Result<String> {
 
 /// A table for each section.
 fn tables() -> anyhow::Result<String> {
-    let program = config::command_line(String::new());
-    let serve = program.find_subcommand("serve").context("no command")?;
     let mut text = String::new();
     let mut section = None;
-    for setting in serve.get_arguments().filter(|it| it.get_env().is_some()) {
+    for setting in &config::server_settings() {
         if setting.get_help_heading() != section {
             section = setting.get_help_heading();
             let name = section.context("a setting without section")?;

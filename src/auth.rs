@@ -19,7 +19,7 @@ pub use self::{
 };
 use crate::domain::ids::AccountId;
 pub use crate::{
-    config::{KeySource, SigningKey, TokenGrant, TokenRules, TokenSigning},
+    config::{KeySource, SigningKey, TokenConfig, TokenGrant},
     domain::caller::{Scope, Subject},
 };
 
@@ -42,7 +42,6 @@ impl Caller {
 }
 
 /// Finds the caller in the metadata of a call.
-#[derive(Debug)]
 pub enum Authenticator {
     /// Trusts `x-account-id`, `x-subject` and `x-scopes`.
     Header,

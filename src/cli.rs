@@ -6,15 +6,19 @@ mod accounts;
 mod apply;
 mod change_feed;
 mod changes;
+mod command_line;
 mod confirm;
 mod delete;
 mod diff;
 mod document;
 mod edit;
+mod enum_arguments;
+mod examples;
 mod export;
 mod findings;
 mod graph;
 mod guide_file;
+mod guide_ref;
 mod guides;
 mod health;
 mod history;
@@ -41,18 +45,19 @@ use std::{io, process::ExitCode};
 
 pub use self::{
     accounts::{agrees_to_delete_account, print_accounts, print_copied, print_deleted_account},
+    command_line::{ClientCommand, ClientCommandConfig, Command, command_line},
     document::DocumentError,
     health::health,
     manual::{completions, man},
     new::new_guide,
-    out::print,
+    out::{Format, print},
     translate::{list_translation_work, translate},
 };
 pub use crate::terminal::print_message;
 use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},
-    config::{ClientCommand, ClientCommandConfig},
+    config::ConnectionConfig,
     domain::{caller::Scope, page::PageSize},
 };
 
@@ -108,9 +113,12 @@ impl CliError {
     }
 }
 
-/// Runs a command on guides.
-pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
-    match (run_command(config).await, &config.command) {
+/// Runs a command on guides, which calls a server if there is a connection.
+pub async fn run(
+    config: &ClientCommandConfig,
+    connection: Option<&ConnectionConfig>,
+) -> Result<ExitCode, CliError> {
+    match (run_command(config, connection).await, &config.command) {
         // The other exit codes of `diff` say whether there are differences.
         (Err(error), ClientCommand::Diff(_)) => {
             print_message(error);
@@ -120,13 +128,11 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     }
 }
 
-async fn run_command(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
-    let ClientCommandConfig {
-        connection,
-        format,
-        command,
-    } = config;
-    let format = *format;
+async fn run_command(
+    config: &ClientCommandConfig,
+    connection: Option<&ConnectionConfig>,
+) -> Result<ExitCode, CliError> {
+    let (command, format) = (&config.command, config.format);
     match command {
         ClientCommand::Apply(args) => apply::check(args)?,
         ClientCommand::Delete(args) => delete::check(args)?,

@@ -9,8 +9,8 @@ use std::{
 use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
-    cli::{self, CliError},
-    config::{AuthMode, Command, Config, ConfigError, DatabaseConfig, Format, TableLayout},
+    cli::{self, CliError, Command, Format},
+    config::{AuthMode, Config, ConfigError, DatabaseConfig, DatabaseUrl, TableLayout},
     domain::ids::AccountId,
     server::{self, Server, StartError},
     store::{self, OpenError, SchemaChange, WholeDatabaseError},
@@ -31,13 +31,14 @@ const WRONG_SETTINGS: u8 = 2;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let command = match Command::from_process(version::text()) {
-        Ok(command) => command,
-        Err(ConfigError::Usage(error)) => error.exit(),
-        Err(ConfigError::Settings(faults)) => return wrong_settings(faults),
+    let command = Command::from_process(version::text()).map_err(anyhow::Error::from);
+    let error = match command.and_then(run) {
+        Ok(code) => return code,
+        Err(error) => error,
     };
-    match run(command) {
-        Ok(code) => code,
+    match error.downcast::<ConfigError>() {
+        Ok(ConfigError::Usage(error)) => error.exit(),
+        Ok(ConfigError::Settings(faults)) => wrong_settings(faults),
         Err(error) => {
             cli::print_message(format!("{error:#}"));
             match is_wrong_setting(&error) {
@@ -68,84 +69,114 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let command_line = || expertise::config::command_line(version::text());
-    match &command {
-        Command::Config {
-            check: false,
-            effective,
-            ..
-        } => cli::print(effective)?,
-        Command::Token { signing, grant } => {
-            cli::print(&format!("{}\n", auth::sign(signing, grant)?))?;
-        }
-        Command::New(args) => cli::new_guide(args)?,
-        Command::Completions { shell } => cli::completions(command_line(), *shell)?,
-        Command::Man { command } => cli::man(command_line(), command.as_deref())?,
-        // Only these commands write a log, so only they start it.
-        Command::Serve(config) | Command::Config { config, .. } => telemetry::start(&config.log),
-        Command::Accounts { config, .. }
-        | Command::Copy { config, .. }
-        | Command::Migrate { config, .. } => telemetry::start(&config.log),
-        Command::Translate {
-            list: false,
-            config,
-            ..
-        } => telemetry::start(&config.log),
-        Command::Translate { .. } | Command::Client(_) | Command::Health { .. } => {}
-    }
-    let runtime = Runtime::new().context("cannot start the runtime")?;
-    let outcome = runtime.block_on(run_async(command));
-    // The shutdown grace is over: background tasks are not waited for.
-    runtime.shutdown_background();
-    outcome
-}
-
-async fn run_async(command: Command) -> anyhow::Result<ExitCode> {
+    // Only the commands that write a log start it.
     match command {
-        Command::Serve(config) => serve(*config.0).await?,
-        Command::Config {
-            check: true,
-            config,
-            ..
-        } => return check(&config).await,
-        Command::Migrate { config, distribute } => {
+        Command::Serve(settings) => {
+            let config = valid(settings.check())?;
+            telemetry::start(&config.log);
+            wait(serve(config))?;
+        }
+        Command::Migrate {
+            distribute,
+            settings,
+        } => {
+            let config = valid(settings.check())?;
+            telemetry::start(&config.log);
             let layout = match distribute {
                 true => TableLayout::Distributed,
                 false => TableLayout::Plain,
             };
-            migrate(&config.database, layout).await?;
+            wait(migrate(&config.database, layout))?;
         }
         Command::Accounts {
-            id: Some(account),
+            id,
             force,
             output,
-            config,
+            settings,
             ..
-        } => return delete_account(&config.database, &account, force, output.format).await,
-        Command::Accounts { output, config, .. } => {
-            let accounts = store::accounts(&config.database.url).await?;
-            cli::print_accounts(&accounts, output.format)?;
+        } => {
+            let config = valid(settings.check())?;
+            telemetry::start(&config.log);
+            let DatabaseConfig { url, .. } = &config.database;
+            match id {
+                Some(id) => return wait(delete_account(url, &id, force, output.format)),
+                None => cli::print_accounts(&wait(store::accounts(url))?, output.format)?,
+            }
         }
-        Command::Copy { config, from } => {
+        Command::Copy { from, settings } => {
+            let config = valid(settings.check())?;
+            telemetry::start(&config.log);
             let DatabaseConfig { url, migrate, .. } = &config.database;
-            let tables = store::copy(&from, url, *migrate).await?;
+            let tables = wait(store::copy(&from, url, *migrate))?;
             cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
         }
+        Command::Config {
+            check: true,
+            settings,
+            ..
+        } => {
+            let config = valid(settings.check())?;
+            telemetry::start(&config.log);
+            return wait(check(&config));
+        }
+        Command::Config {
+            settings,
+            effective,
+            ..
+        } => {
+            valid(settings.check())?;
+            cli::print(&effective)?;
+        }
+        Command::Token { grant, settings } => {
+            let signing = valid(settings.check())?;
+            cli::print(&format!("{}\n", auth::sign(&signing, &grant)?))?;
+        }
         Command::Translate {
-            list: true,
+            list,
             format,
-            config,
-        } => cli::list_translation_work(&config, format).await?,
-        Command::Translate { config, .. } => return Ok(cli::translate(&config).await?),
-        Command::Client(command) => return Ok(cli::run(&command).await?),
-        Command::Health { output, config } => cli::health(&config, output.format).await?,
-        Command::Config { .. }
-        | Command::Token { .. }
-        | Command::New(_)
-        | Command::Completions { .. }
-        | Command::Man { .. } => {}
+            settings,
+        } => {
+            let log = settings.log.clone();
+            let config = valid(settings.check())?;
+            if !list {
+                telemetry::start(&log);
+                return wait(cli::translate(&config));
+            }
+            wait(cli::list_translation_work(&config, format))?;
+        }
+        Command::Client(command) => {
+            let connection = valid(command.connection())?;
+            return wait(cli::run(&command, connection.as_ref()));
+        }
+        Command::New(args) => cli::new_guide(&args)?,
+        Command::Health { output, settings } => {
+            let config = valid(settings.check())?;
+            wait(cli::health(&config, output.format))?;
+        }
+        Command::Completions { shell } => {
+            cli::completions(cli::command_line(version::text()), shell)?;
+        }
+        Command::Man { command } => {
+            cli::man(cli::command_line(version::text()), command.as_deref())?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn valid<T>(checked: Result<T, Vec<String>>) -> Result<T, ConfigError> {
+    checked.map_err(ConfigError::Settings)
+}
+
+/// Runs a future to its end.
+fn wait<T, E>(future: impl Future<Output = Result<T, E>>) -> anyhow::Result<T>
+where
+    anyhow::Error: From<E>,
+{
+    let runtime = Runtime::new().context("cannot start the runtime")?;
+    let outcome = runtime.block_on(future);
+    // The shutdown grace is over: background tasks are not waited for.
+    runtime.shutdown_background();
+    Ok(outcome?)
 }
 
 /// Says what a server would do to the schema, or each reason why it would not serve.
@@ -185,20 +216,20 @@ async fn migrate(database: &DatabaseConfig, layout: TableLayout) -> anyhow::Resu
 
 /// Deletes an account, after a question unless that is not wanted. Fails if it has no rows.
 async fn delete_account(
-    database: &DatabaseConfig,
+    url: &DatabaseUrl,
     account: &AccountId,
     force: bool,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
-    let accounts = store::accounts(&database.url).await?;
+    let accounts = store::accounts(url).await?;
     let found = accounts.iter().find(|it| it.account == account.as_str());
     let rows = match found {
         Some(found) if !force && !cli::agrees_to_delete_account(found)? => {
             return Ok(ExitCode::FAILURE);
         }
-        Some(_) => store::delete_account(&database.url, account).await?,
+        Some(_) => store::delete_account(url, account).await?,
         None => {
-            let database = database.url.address();
+            let database = url.address();
             cli::print_message(format!("{database} has nothing of account {account}"));
             return Ok(ExitCode::FAILURE);
         }

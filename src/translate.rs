@@ -31,7 +31,7 @@ pub use self::{
 };
 use crate::{
     client::ConnectError,
-    config::{EngineKind, TranslateConfig},
+    config::{EngineKind, TranslateConfig, TranslationConfig},
     domain::ids::TaskId,
     proto::v1::TranslationWork,
 };
@@ -94,15 +94,16 @@ pub async fn run(
     summary: &mut TranslateSummary,
     progress: &mut dyn TranslateProgress,
 ) -> Result<(), TranslateError> {
+    let translation = &config.translation;
     let mut run = TranslateRun {
         client: TranslationClient::new(config, task)?,
         translator: Translator::new(
-            engine(config)?,
-            config.source_language.as_str(),
-            config.parallel,
+            engine(translation)?,
+            translation.source_language.as_str(),
+            translation.parallel,
             config.connection.retry,
         ),
-        parallel: config.parallel,
+        parallel: translation.parallel,
         summary,
         progress,
     };
@@ -112,8 +113,8 @@ pub async fn run(
             .await
             .map_err(|reason| TranslateError::NoEngine {
                 reason,
-                start: program(config.engine),
-                url: config.engine_url().to_owned(),
+                start: program(translation.engine),
+                url: translation.engine_url().to_owned(),
             })?;
         run.translate_all().await
     };
@@ -153,7 +154,7 @@ fn program(engine: EngineKind) -> &'static str {
     }
 }
 
-fn engine(config: &TranslateConfig) -> Result<Box<dyn Engine>, reqwest::Error> {
+fn engine(config: &TranslationConfig) -> Result<Box<dyn Engine>, reqwest::Error> {
     let (url, timeout) = (config.engine_url(), config.timeout);
     Ok(match config.engine {
         EngineKind::LibreTranslate => {

@@ -32,7 +32,8 @@ pub(super) struct Claims {
 impl Claims {
     /// The caller, if the token is from the issuer, for the audience, and valid at this time.
     pub fn caller(&self, issuer: &str, audience: &str, now: SystemTime) -> Result<Caller, Refusal> {
-        self.check_time(now.duration_since(UNIX_EPOCH).unwrap_or_default())?;
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.check_time(now.as_secs_f64())?;
         let expected = format!("{issuer:?}");
         if string("iss", &self.iss, &expected)? != issuer {
             return Err(wrong("iss", "is another issuer", expected));
@@ -56,41 +57,38 @@ impl Claims {
     }
 
     /// Checks `exp` and `nbf`. The parts of a second may be given.
-    fn check_time(&self, now: Duration) -> Result<(), Refusal> {
+    fn check_time(&self, now: f64) -> Result<(), Refusal> {
         const TIME: &str = "a number of seconds since 1970";
-        let now = now.as_secs_f64();
-        let exp = self.exp.as_ref();
-        let exp = exp.ok_or_else(|| wrong("exp", "is missing", TIME))?;
-        let exp = exp.as_f64().filter(|exp| *exp >= 0.0);
+        let exp = match &self.exp {
+            None => return Err(wrong("exp", "is missing", TIME)),
+            Some(exp) => exp.as_f64().filter(|exp| *exp >= 0.0),
+        };
         let exp = exp.ok_or_else(|| wrong("exp", "is not a time", TIME))?;
         if exp + LEEWAY < now {
             let message = format!("the token expired at {} (`exp`)", time(exp));
-            return Err(Refusal::for_claim("exp", "has passed", message));
+            return Err(refusal("exp", "has passed", &message));
         }
         let Some(nbf) = &self.nbf else {
             return Ok(());
         };
-        let nbf = nbf.as_f64();
-        let nbf = nbf.ok_or_else(|| wrong("nbf", "is not a number", TIME))?;
-        if nbf > now + LEEWAY {
-            let message = format!("the token is not valid before {} (`nbf`)", time(nbf));
-            return Err(Refusal::for_claim("nbf", "is in the future", message));
+        match nbf.as_f64() {
+            None => Err(wrong("nbf", "is not a number", TIME)),
+            Some(nbf) if nbf > now + LEEWAY => {
+                let message = format!("the token is not valid before {} (`nbf`)", time(nbf));
+                Err(refusal("nbf", "is in the future", &message))
+            }
+            Some(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks that `aud` is the audience, or a list with it.
     fn check_audience(&self, audience: &str) -> Result<(), Refusal> {
         let problem = match &self.aud {
             Some(Value::String(aud)) if aud == audience => return Ok(()),
-            Some(Value::Array(list)) if list.iter().all(Value::is_string) => {
-                match list.iter().any(|aud| aud == audience) {
-                    true => return Ok(()),
-                    false => "is another audience",
-                }
-            }
-            Some(Value::String(_)) => "is another audience",
-            Some(_) => "is not a string or a list of strings",
+            Some(Value::Array(list)) if !list.iter().all(Value::is_string) => NO_AUDIENCE,
+            Some(Value::Array(list)) if list.iter().any(|aud| aud == audience) => return Ok(()),
+            Some(Value::String(_) | Value::Array(_)) => "is another audience",
+            Some(_) => NO_AUDIENCE,
             None => "is missing",
         };
         let expected = format!("{audience:?}, or a list with it");
@@ -98,16 +96,18 @@ impl Claims {
     }
 }
 
-fn wrong(claim: &'static str, problem: &'static str, expected: impl Display) -> Refusal {
-    let message = format!("`{claim}` {problem}: it must be {expected}");
-    Refusal::for_claim(claim, problem, message)
+const NO_AUDIENCE: &str = "is not a string or a list of strings";
+
+fn refusal(claim: &str, problem: &str, message: &str) -> Refusal {
+    Refusal::for_claims(format!("its claim {claim} {problem}"), message)
 }
 
-fn string<'a>(
-    name: &'static str,
-    claim: &'a Option<Value>,
-    expected: &str,
-) -> Result<&'a str, Refusal> {
+fn wrong(claim: &str, problem: &str, expected: impl Display) -> Refusal {
+    let message = format!("`{claim}` {problem}: it must be {expected}");
+    refusal(claim, problem, &message)
+}
+
+fn string<'a>(name: &str, claim: &'a Option<Value>, expected: &str) -> Result<&'a str, Refusal> {
     match claim {
         None => Err(wrong(name, "is missing", expected)),
         Some(Value::String(text)) => Ok(text),

@@ -1,10 +1,12 @@
 //! Signatures for `jsonwebtoken` with ring, which TLS needs anyway.
 //!
-//! *Invariant:* a key serves its own family of algorithms only: a public key is never
-//! the secret of an HMAC, whatever a token's header says.
+//! *Invariant:* a key serves its own family of algorithms only: a public key is never the secret of
+//! an HMAC, whatever a token's header says.
 
 use jsonwebtoken::{
-    Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey,
+    Algorithm, AlgorithmFamily, DecodingKey,
+    DecodingKeyKind::{RsaModulusExponent, SecretOrDer},
+    EncodingKey,
     crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils},
     errors::{ErrorKind, Result},
     signature::{Error, Signer, Verifier},
@@ -16,28 +18,16 @@ use ring::{
     signature::{
         ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair,
         Ed25519KeyPair, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
-        RsaPublicKeyComponents, UnparsedPublicKey,
+        RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
     },
 };
 
-/// Makes ring the provider of `jsonwebtoken`. There is one for each process, and the
-/// first one stays.
+/// Makes ring the provider of `jsonwebtoken`. There is one for each process, and the first one
+/// stays.
 pub(super) fn install() {
     static RING: CryptoProvider = CryptoProvider {
-        signer_factory: |algorithm, key| {
-            Ok(Box::new(WithRing::new(
-                *algorithm,
-                key.family(),
-                key.clone(),
-            )?))
-        },
-        verifier_factory: |algorithm, key| {
-            Ok(Box::new(WithRing::new(
-                *algorithm,
-                key.family(),
-                key.clone(),
-            )?))
-        },
+        signer_factory: |algorithm, key| Ok(with_ring(*algorithm, key.family(), key.clone())?),
+        verifier_factory: |algorithm, key| Ok(with_ring(*algorithm, key.family(), key.clone())?),
         // Needed only to write keys as JSON.
         key_utils: KeyUtils::new_unimplemented(),
     };
@@ -50,24 +40,22 @@ struct WithRing<K> {
     key: K,
 }
 
-impl<K> WithRing<K> {
-    fn new(algorithm: Algorithm, family: AlgorithmFamily, key: K) -> Result<Self> {
-        match family == algorithm.family() {
-            true => Ok(Self { algorithm, key }),
-            false => Err(ErrorKind::InvalidAlgorithm.into()),
-        }
-    }
-}
-
-impl Signer<Vec<u8>> for WithRing<EncodingKey> {
-    fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, Error> {
-        sign(self.algorithm, self.key.as_bytes(), message).map_err(|_| Error::new())
+fn with_ring<K>(algorithm: Algorithm, family: AlgorithmFamily, key: K) -> Result<Box<WithRing<K>>> {
+    match family == algorithm.family() {
+        true => Ok(Box::new(WithRing { algorithm, key })),
+        false => Err(ErrorKind::InvalidAlgorithm.into()),
     }
 }
 
 impl JwtSigner for WithRing<EncodingKey> {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
+    }
+}
+
+impl Signer<Vec<u8>> for WithRing<EncodingKey> {
+    fn try_sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, Error> {
+        sign(self.algorithm, self.key.as_bytes(), message).map_err(|_| Error::new())
     }
 }
 
@@ -100,42 +88,29 @@ fn sign(
     })
 }
 
-impl Verifier<Vec<u8>> for WithRing<DecodingKey> {
-    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
-        use DecodingKeyKind::{RsaModulusExponent, SecretOrDer};
-        let verified = match (self.algorithm, self.key.kind()) {
-            (Algorithm::HS256, SecretOrDer(secret)) => {
-                let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
-                hmac::verify(&key, message, signature)
-            }
-            (Algorithm::RS256, RsaModulusExponent { n, e }) => RsaPublicKeyComponents {
-                n: without_leading_zeros(n),
-                e: without_leading_zeros(e),
-            }
-            .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature),
-            (Algorithm::RS256, SecretOrDer(der)) => {
-                UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, der).verify(message, signature)
-            }
-            (Algorithm::ES256, SecretOrDer(point)) => {
-                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature)
-            }
-            (Algorithm::EdDSA, SecretOrDer(point)) => {
-                UnparsedPublicKey::new(&ED25519, point).verify(message, signature)
-            }
-            _ => return Err(Error::new()),
-        };
-        verified.map_err(|_| Error::new())
-    }
-}
-
 impl JwtVerifier for WithRing<DecodingKey> {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 }
 
-/// A number without leading zero bytes.
-pub(super) fn without_leading_zeros(number: &[u8]) -> &[u8] {
-    let zeros = number.iter().take_while(|byte| **byte == 0).count();
-    number.get(zeros..).unwrap_or_default()
+impl Verifier<Vec<u8>> for WithRing<DecodingKey> {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
+        let public = |algorithm: &'static dyn VerificationAlgorithm, key| {
+            UnparsedPublicKey::new(algorithm, key).verify(message, signature)
+        };
+        let verified = match (self.algorithm, self.key.kind()) {
+            (Algorithm::HS256, SecretOrDer(secret)) => {
+                let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+                hmac::verify(&key, message, signature)
+            }
+            (Algorithm::RS256, RsaModulusExponent { n, e }) => RsaPublicKeyComponents { n, e }
+                .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature),
+            (Algorithm::RS256, SecretOrDer(key)) => public(&RSA_PKCS1_2048_8192_SHA256, key),
+            (Algorithm::ES256, SecretOrDer(key)) => public(&ECDSA_P256_SHA256_FIXED, key),
+            (Algorithm::EdDSA, SecretOrDer(key)) => public(&ED25519, key),
+            _ => Err(Unspecified),
+        };
+        verified.map_err(|_| Error::new())
+    }
 }

@@ -11,7 +11,7 @@ use jsonwebtoken::{Header, Validation, decode, decode_header, errors::ErrorKind}
 use tracing::{debug, info};
 
 use super::{
-    Caller, KeyError, Rejection, TokenRules,
+    Caller, KeyError, KeySource, Rejection, TokenConfig,
     claims::Claims,
     crypto,
     keys::{Key, Keys, KeysRead},
@@ -31,70 +31,51 @@ const REFUSED: &str = "authorization is not accepted: send a token that has not 
 /// The answer to a header of another form than that of RFC 6750, such as a token without its scheme.
 const MALFORMED: &str = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
 
+const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not supported";
+
 /// Verifies tokens.
-#[derive(Debug)]
 pub struct Tokens {
     keys: Keys,
-    issuer: String,
-    audience: String,
+    config: TokenConfig<KeySource>,
 }
 
 /// Why a token is refused.
 pub(super) struct Refusal {
-    /// The claim that is wrong, of a token with a valid signature.
-    claim: Option<&'static str>,
-    /// What is wrong with it, or else with the token, for the log: it never quotes the token.
-    problem: &'static str,
+    /// For the log: it never quotes the token.
+    problem: String,
     /// For the caller.
     message: Cow<'static, str>,
 }
 
 impl Refusal {
-    pub fn for_claim(claim: &'static str, problem: &'static str, message: String) -> Self {
+    /// For a token with a valid signature.
+    pub fn for_claims(problem: String, message: &str) -> Self {
         Self {
-            claim: Some(claim),
             problem,
             message: format!("authorization is not accepted: {message}").into(),
         }
     }
 
     /// For a token without a valid signature, or whose signature cannot be checked.
-    fn unsigned(problem: &'static str) -> Self {
+    fn unsigned(problem: &str) -> Self {
         Self {
-            claim: None,
-            problem,
+            problem: problem.to_owned(),
             message: REFUSED.into(),
         }
-    }
-
-    fn malformed() -> Self {
-        Self {
-            message: MALFORMED.into(),
-            ..Self::unsigned("authorization is not Bearer, one space and a token")
-        }
-    }
-
-    fn no_token() -> Self {
-        Self::unsigned("it is not a signed token, or its algorithm is not supported")
     }
 
     /// Logs each problem at level `info` at most once in [`LOG_INTERVAL`], as any caller can send
     /// such tokens, and always at `debug`.
     fn log(&self) {
-        type Logged = Vec<(Option<&'static str>, &'static str, Instant)>;
-        static LOGGED: Mutex<Logged> = Mutex::new(Vec::new());
-        let Self { claim, problem, .. } = *self;
-        let error = match claim {
-            Some(claim) => format!("its claim {claim} {problem}"),
-            None => problem.to_owned(),
-        };
+        static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
+        let error = &self.problem;
         let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-        logged.retain(|(_, _, at)| at.elapsed() < LOG_INTERVAL);
-        if logged.iter().any(|it| (it.0, it.1) == (claim, problem)) {
+        logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
+        if logged.iter().any(|(logged, _)| logged == error) {
             debug!(error, "a token was refused");
         } else {
-            logged.push((claim, problem, Instant::now()));
             info!(error, "a token was refused");
+            logged.push((error.clone(), Instant::now()));
         }
     }
 }
@@ -105,12 +86,11 @@ impl Tokens {
     pub const MAX_HEADER_BYTES: usize = MAX_TOKEN_BYTES + "authorizationBearer ".len() + 32;
 
     /// Reads or fetches the keys.
-    pub async fn open(rules: &TokenRules) -> Result<Self, KeyError> {
+    pub async fn open(config: &TokenConfig<KeySource>) -> Result<Self, KeyError> {
         crypto::install();
         Ok(Self {
-            keys: Keys::open(&rules.keys).await?,
-            issuer: rules.issuer.clone(),
-            audience: rules.audience.clone(),
+            keys: Keys::open(&config.key).await?,
+            config: config.clone(),
         })
     }
 
@@ -133,15 +113,15 @@ impl Tokens {
     }
 
     async fn verify(&self, token: &str) -> Result<Caller, Refusal> {
-        let header = decode_header(token).map_err(|_| Refusal::no_token())?;
+        let header = decode_header(token).map_err(|_| Refusal::unsigned(NO_TOKEN))?;
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
         let no_key = || Refusal::unsigned("there is no key with its key id and algorithm");
-        claims(token, &*key.ok_or_else(no_key)?)?.caller(
-            &self.issuer,
-            &self.audience,
-            SystemTime::now(),
-        )
+        let claims = claims(token, &*key.ok_or_else(no_key)?)?;
+        let TokenConfig {
+            issuer, audience, ..
+        } = &self.config;
+        claims.caller(issuer, audience, SystemTime::now())
     }
 }
 
@@ -159,14 +139,11 @@ fn claims(token: &str, key: &Key) -> Result<Claims, Refusal> {
             ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
                 Refusal::unsigned("the key did not sign it")
             }
-            ErrorKind::Json(_) => Refusal {
-                message:
-                    "authorization is not accepted: the claims must be a JSON object, each of \
-                          them once"
-                        .into(),
-                ..Refusal::unsigned("its claims are not those of a token")
-            },
-            _ => Refusal::no_token(),
+            ErrorKind::Json(_) => Refusal::for_claims(
+                "its claims are not those of a token".to_owned(),
+                "the claims must be a JSON object, each of them once",
+            ),
+            _ => Refusal::unsigned(NO_TOKEN),
         })
 }
 
@@ -177,13 +154,16 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
         return Err(Refusal::unsigned("authorization is sent more than once"));
     };
     let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    match value.to_str().ok().and_then(|value| value.split_once(' ')) {
-        Some((scheme, _)) if !scheme.eq_ignore_ascii_case("bearer") => Err(Refusal::malformed()),
+    let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
+    match parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
         Some((_, token)) if token.len() > MAX_TOKEN_BYTES => {
             Err(Refusal::unsigned("it is too long"))
         }
         Some((_, token)) if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
-        Some(_) | None => Err(Refusal::malformed()),
+        Some(_) | None => Err(Refusal {
+            problem: "authorization is not Bearer, one space and a token".to_owned(),
+            message: MALFORMED.into(),
+        }),
     }
 }
 

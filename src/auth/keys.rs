@@ -6,8 +6,8 @@ mod parse;
 
 use std::{
     error::Error,
-    fmt, io,
-    io::Read,
+    io::{self, Read},
+    iter::successors,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -17,7 +17,6 @@ use http::{StatusCode, Uri, header::ACCEPT};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use tracing::{info, warn};
 
-use self::parse::KeyFormatError;
 use crate::{
     config::{KeySource, Secret},
     files, http_client,
@@ -42,25 +41,10 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    fn new(source: &KeySource, reason: &ReadError) -> Self {
-        let expected = match source {
-            KeySource::Secret(_) | KeySource::SecretFile(_) => {
-                "a file of mode 600 with a secret of 32 bytes at least"
-            }
-            KeySource::PublicKeyFile(_) => {
-                "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
-            }
-            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
-                "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
-            }
-        };
-        let problem = match (source, reason) {
-            (KeySource::KeySetUrl(_), ReadError::Unread(_)) => "it cannot be fetched".to_owned(),
-            _ => format!("it must be {expected}"),
-        };
+    fn new(source: &KeySource, problem: &str) -> Self {
         let (setting, location) = (source.setting(), source.location());
         Self {
-            message: format!("{setting} is {location:?}: {problem}: {reason}"),
+            message: format!("{setting} is {location:?}: {problem}"),
             is_wrong_setting: !matches!(source, KeySource::KeySetUrl(_)),
         }
     }
@@ -71,145 +55,129 @@ impl KeyError {
     }
 }
 
-/// Why keys cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum ReadError {
-    /// The file or URL cannot be read.
-    #[error("{0}")]
-    Unread(String),
-    #[error("{0}")]
-    Content(KeyFormatError),
+/// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
+pub(super) fn read_secret(path: &Path) -> Result<Secret, KeyError> {
+    let source = KeySource::SecretFile(path.to_owned());
+    read_file(path, files::check_private)
+        .and_then(|text| Ok(parse::secret(&text)?))
+        .map_err(|reason| KeyError::new(&source, &unusable(&source, reason)))
 }
 
-/// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
-pub(super) fn secret_of_file(path: &Path) -> Result<Secret, KeyError> {
-    read_file(path, true)
-        .map_err(ReadError::Unread)
-        .and_then(|text| parse::secret(&text).map_err(ReadError::Content))
-        .map_err(|reason| KeyError::new(&KeySource::SecretFile(path.to_owned()), &reason))
+/// What is wrong with a file or URL without usable keys.
+fn unusable(source: &KeySource, reason: String) -> String {
+    let expected = match source {
+        KeySource::Secret(_) | KeySource::SecretFile(_) => {
+            "a file of mode 600 with a secret of 32 bytes at least"
+        }
+        KeySource::PublicKeyFile(_) => {
+            "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
+        }
+        KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
+            "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
+        }
+    };
+    format!("it must be {expected}: {reason}")
 }
 
 /// A key and the only algorithm that it is for.
-#[derive(Debug)]
 pub(super) struct Key {
+    /// Keys of different types may share an id (RFC 7517, section 4.5).
+    id: Option<String>,
     pub algorithm: Algorithm,
     pub decoding: DecodingKey,
 }
 
-impl Key {
-    fn from_secret(secret: &Secret) -> Self {
-        Self {
-            algorithm: Algorithm::HS256,
-            decoding: DecodingKey::from_secret(secret.expose().as_bytes()),
-        }
-    }
-}
-
-/// When the current keys were read, and from what.
-#[derive(Clone, Copy, Debug)]
-pub struct KeysRead {
-    /// `secret`, `file` or `url`.
-    pub source: &'static str,
-    /// When a URL was last fetched, the keys of a file last changed, or a secret was read at
-    /// the start.
-    pub at: SystemTime,
-}
-
 /// The keys that were read from a source, one at least.
-#[derive(Debug)]
-enum KeySet {
-    /// A single key, which serves any key id.
-    One(Arc<Key>),
-    Named(NamedKeys),
+struct KeySet {
+    keys: Vec<Arc<Key>>,
+    /// A secret, and the key of a PEM file, serve any key id.
+    serves_any_id: bool,
 }
-
-/// Keys with their ids. Keys of different types may share an id (RFC 7517, section 4.5).
-type NamedKeys = Vec<(Option<String>, Arc<Key>)>;
 
 impl KeySet {
+    fn from_key(algorithm: Algorithm, decoding: DecodingKey) -> Self {
+        let id = None;
+        Self {
+            keys: vec![Arc::new(Key {
+                id,
+                algorithm,
+                decoding,
+            })],
+            serves_any_id: true,
+        }
+    }
+
+    fn from_secret(secret: &Secret) -> Self {
+        let key = DecodingKey::from_secret(secret.expose().as_bytes());
+        Self::from_key(Algorithm::HS256, key)
+    }
+
     /// Whether there is a key with this id, for any algorithm.
     fn has_id(&self, id: &str) -> bool {
-        match self {
-            Self::One(_) => true,
-            Self::Named(keys) => keys.iter().any(|(known, _)| known.as_deref() == Some(id)),
-        }
+        let mut ids = self.keys.iter().map(|key| key.id.as_deref());
+        self.serves_any_id || ids.any(|known| known == Some(id))
     }
 
-    /// The key with this id and algorithm. A token without an id is accepted only when
-    /// there is a single key.
+    /// The key with this id and algorithm. A token without an id is accepted only when there is a
+    /// single key.
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
-        let key = match (self, id) {
-            (Self::One(key), _) => Some(key),
-            (Self::Named(keys), Some(id)) => keys
-                .iter()
-                .find(|(known, key)| known.as_deref() == Some(id) && key.algorithm == algorithm)
-                .map(|(_, key)| key),
-            (Self::Named(keys), None) => match keys.as_slice() {
-                [(_, key)] => Some(key),
-                _ => None,
-            },
+        let is_fitting = |key: &&Arc<Key>| match id {
+            Some(id) => self.serves_any_id || key.id.as_deref() == Some(id),
+            None => self.keys.len() == 1,
         };
-        key.filter(|key| key.algorithm == algorithm).cloned()
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::One(_) => 1,
-            Self::Named(keys) => keys.len(),
-        }
+        let mut keys = self.keys.iter().filter(is_fitting);
+        keys.find(|key| key.algorithm == algorithm).cloned()
     }
 }
-
-/// The current keys. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Keys(Arc<Reloaded<KeyReader>>);
 
 /// Reads the keys of a source.
 struct KeyReader(KeySource);
 
 impl Source for KeyReader {
     type Value = KeySet;
-    type Error = ReadError;
+    type Error = String;
 
-    async fn read(&self) -> Result<(KeySet, Vec<u8>), ReadError> {
-        let text = match &self.0 {
+    async fn read(&self) -> Result<(KeySet, Vec<u8>), String> {
+        let Self(source) = self;
+        let text = match source {
             KeySource::Secret(_) => Ok(Vec::new()),
-            KeySource::SecretFile(path) => read_file(path, true),
-            KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => read_file(path, false),
-            KeySource::KeySetUrl(url) => fetch(url).await,
-        };
-        let text = text.map_err(ReadError::Unread)?;
-        let one = |key| KeySet::One(Arc::new(key));
-        let keys = match &self.0 {
-            KeySource::Secret(secret) => Ok(one(Key::from_secret(secret))),
-            KeySource::SecretFile(_) => parse::secret(&text).map(|it| one(Key::from_secret(&it))),
-            KeySource::PublicKeyFile(_) => parse::public_key(&text).map(one),
-            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
-                parse::key_set(&text).map(KeySet::Named)
+            KeySource::SecretFile(path) => read_file(path, files::check_private),
+            KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => {
+                read_file(path, |_| Ok(()))
+            }
+            KeySource::KeySetUrl(url) => {
+                let fetched = fetch(url).await;
+                Ok(fetched.map_err(|reason| format!("it cannot be fetched: {reason}"))?)
             }
         };
-        Ok((keys.map_err(ReadError::Content)?, text))
+        let text = text.map_err(|reason| unusable(source, reason))?;
+        let keys = match source {
+            KeySource::Secret(secret) => Ok(KeySet::from_secret(secret)),
+            KeySource::SecretFile(_) => parse::secret(&text).map(|it| KeySet::from_secret(&it)),
+            KeySource::PublicKeyFile(_) => parse::public_key(&text),
+            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => parse::key_set(&text),
+        };
+        match keys {
+            Ok(keys) => Ok((keys, text)),
+            Err(reason) => Err(unusable(source, reason.to_owned())),
+        }
     }
 
     fn log_change(&self, keys: &KeySet) {
-        info!(
-            location = self.0.location(),
-            keys = keys.len(),
-            "the keys have changed"
-        );
+        let (location, keys) = (self.0.location(), keys.keys.len());
+        info!(location, keys, "the keys have changed");
     }
 
-    fn log_failure(&self, error: &ReadError) {
-        warn!(location = self.0.location(), %error, "the keys were not read: the old ones stay");
+    fn log_failure(&self, error: &String) {
+        let location = self.0.location();
+        warn!(location, %error, "the keys were not read: the old ones stay");
     }
 }
 
-fn read_file(path: &Path, is_secret: bool) -> Result<Vec<u8>, String> {
+fn read_file(path: &Path, check: fn(&std::fs::File) -> io::Result<()>) -> Result<Vec<u8>, String> {
     let read = || -> io::Result<Vec<u8>> {
         let file = files::open(path)?;
-        if is_secret {
-            files::check_private(&file)?;
-        }
+        check(&file)?;
         let mut text = Vec::new();
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text)?;
         Ok(text)
@@ -224,7 +192,7 @@ fn limited(text: Option<Vec<u8>>) -> Result<Vec<u8>, String> {
 
 async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
     let url = url.to_string();
-    let answer = async {
+    let response = async {
         let request = http_client::client(FETCH_TIMEOUT, &url)?.get(&url);
         let request = request.header(ACCEPT, "application/jwk-set+json, application/json");
         let response = request.send().await?;
@@ -233,43 +201,50 @@ async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
             status => Ok(Err(format!("it answers with {status}"))),
         }
     };
-    answer.await.unwrap_or_else(|error: reqwest::Error| {
+    response.await.unwrap_or_else(|error: reqwest::Error| {
         if error.is_timeout() {
             let limit = FETCH_TIMEOUT.as_secs();
             return Err(format!("no full answer within {limit} s"));
         }
         let error = error.without_url();
-        let causes = std::iter::successors(error.source(), |&cause| cause.source());
-        let last = causes.last().map(ToString::to_string);
-        let reason = last.unwrap_or_else(|| error.to_string());
-        Err(format!("no answer: {reason}"))
+        let causes = successors(Some(&error as &dyn Error), |&cause| cause.source());
+        let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+        Err(format!("no answer: {cause}"))
     })
 }
+
+/// When the current keys were read, and from what.
+#[derive(Clone, Copy, Debug)]
+pub struct KeysRead {
+    /// `secret`, `file` or `url`.
+    pub source: &'static str,
+    /// When a URL was last fetched, the keys of a file last changed, or a secret was read at
+    /// the start.
+    pub at: SystemTime,
+}
+
+/// The current keys.
+pub(super) struct Keys(Arc<Reloaded<KeyReader>>);
 
 impl Keys {
     /// Reads or fetches the keys; there must be one.
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let interval = match source {
             KeySource::Secret(_) => None,
-            KeySource::SecretFile(_) | KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => {
-                Some(FILE_INTERVAL)
-            }
             KeySource::KeySetUrl(_) => Some(URL_INTERVAL),
+            _ => Some(FILE_INTERVAL),
         };
-        let opened = Reloaded::open(KeyReader(source.clone()), interval).await;
-        opened
-            .map(Self)
-            .map_err(|reason| KeyError::new(source, &reason))
+        match Reloaded::open(KeyReader(source.clone()), interval).await {
+            Ok(keys) => Ok(Self(keys)),
+            Err(problem) => Err(KeyError::new(source, &problem)),
+        }
     }
 
-    /// When the current keys were read, and from what.
     pub fn keys_read(&self) -> KeysRead {
-        let (source, at) = match &self.0.source().0 {
+        let (source, at) = match self.0.source().0 {
             KeySource::Secret(_) => ("secret", self.0.changed_at()),
-            KeySource::SecretFile(_) | KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => {
-                ("file", self.0.changed_at())
-            }
             KeySource::KeySetUrl(_) => ("url", self.0.read_at()),
+            _ => ("file", self.0.changed_at()),
         };
         KeysRead { source, at }
     }
@@ -281,28 +256,5 @@ impl Keys {
             let _ = tokio::spawn(Arc::clone(&self.0).read_if_due(MIN_INTERVAL)).await;
         }
         self.0.value().find(id, algorithm)
-    }
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Keys").field(&self.0.source().0).finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::expect_used)]
-
-    use super::*;
-
-    #[test]
-    fn debug_output_never_shows_a_secret() {
-        let secret = Secret::for_signing("hush, these are 32 bytes or more").expect("32 bytes");
-        let shown = format!("{secret:?} {:?}", Key::from_secret(&secret));
-        assert!(
-            !shown.contains("hush") && !shown.contains("104, 117"),
-            "{shown}"
-        );
     }
 }

@@ -6,14 +6,11 @@ use humantime::format_rfc3339_seconds;
 use serde_json::json;
 
 use super::{
-    CliError, confirm,
+    CliError, Format, confirm,
     layout::{TableColumn, table},
     out::{self, print_array},
 };
-use crate::{
-    config::Format,
-    domain::{account::AccountSummary, time::Timestamp},
-};
+use crate::domain::{account::AccountSummary, time::Timestamp};
 
 const NEEDS_FORCE: &str = "accounts delete asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking";

@@ -9,8 +9,9 @@ mod files;
 pub(super) mod ids;
 mod prune;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
+use clap::Args;
 use console::Term;
 use serde_json::json;
 
@@ -21,7 +22,7 @@ use self::{
     prune::left_over,
 };
 use super::{
-    CliError,
+    CliError, Format,
     changes::{self, Change},
     confirm,
     findings::{Analysed, Findings},
@@ -33,12 +34,39 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
-    config::{ApplyArgs, Format},
     proto::v1::{
         ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskRevision,
         TaskType,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ApplyArgs {
+    /// Documents, and directories of them: every .json file in it and below it
+    #[arg(required = true, value_name = "DIR|FILE")]
+    pub paths: Vec<PathBuf>,
+    /// Show what would be done, and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Overwrite guides that have changed by other means since they were last applied
+    #[arg(long, conflicts_with = "merge")]
+    pub overwrite: bool,
+    /// Merge what has changed by other means since a guide was last applied with its document
+    #[arg(long)]
+    pub merge: bool,
+    /// Delete standard tasks that no document describes; lists them first
+    #[arg(long)]
+    pub prune: bool,
+    /// With --prune: delete without asking; required where there is no terminal to ask on
+    #[arg(long, requires = "prune")]
+    pub force: bool,
+    /// Leave translations unlocked whose texts the documents change
+    #[arg(long)]
+    pub keep_unlocked: bool,
+    /// Print changes, failures and counts only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
 
 const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking, or with --dry-run";

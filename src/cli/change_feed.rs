@@ -1,18 +1,52 @@
 //! `expertise changes`.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, str::FromStr, time::Duration};
 
+use clap::Args;
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::sleep,
 };
 
-use super::{CliError, PAGE_SIZE, document, guides, out, wording};
+use super::{CliError, Format, PAGE_SIZE, document, guides, out, wording};
 use crate::{
     client::Client,
-    config::{ChangesArgs, ChangesStart, Format},
+    config::TaskRef,
     proto::v1::{Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse},
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ChangesArgs {
+    /// Only changes of this task and its steps: its guid, or its name if no other task has it; it may be deleted
+    pub task: Option<TaskRef>,
+    /// Wait for further changes, until Ctrl-C
+    #[arg(long)]
+    pub follow: bool,
+    /// Start behind this cursor, or at the oldest change that is kept
+    #[arg(long, value_name = "CURSOR|oldest", default_value = "oldest")]
+    pub since: ChangesStart,
+}
+
+/// Where `changes` starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangesStart {
+    /// At the oldest change that is kept.
+    Oldest,
+    /// Behind a cursor.
+    After(String),
+}
+
+impl FromStr for ChangesStart {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "" => Err("a cursor that this command printed, or oldest"),
+            "oldest" => Ok(Self::Oldest),
+            cursor => Ok(Self::After(cursor.to_owned())),
+        }
+    }
+}
 
 /// How long the server waits for changes. Proxies end calls that are silent for a minute.
 const WAIT_SECONDS: i64 = 30;

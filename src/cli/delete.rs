@@ -2,20 +2,34 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    CliError, PAGE_SIZE, confirm, document, guides,
+    CliError, Format, PAGE_SIZE, confirm, document, guides,
     out::{self, Results, print_error, sanitize, with_members},
 };
 use crate::{
     client::{CallError, Client},
-    config::{DeleteArgs, Format},
+    config::TaskRef,
     proto::v1::{
         DeleteTaskRequest, DeleteTaskResponse, ListReferencesRequest, ListTasksRequest, Reference,
         ReferenceKind, Task, TaskType,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct DeleteArgs {
+    /// The guids of tasks, or names that only one task has
+    #[arg(required = true)]
+    pub tasks: Vec<TaskRef>,
+    /// Delete without asking; required where there is no terminal to ask on
+    #[arg(long)]
+    pub force: bool,
+    /// Delete the history of the tasks, too, so that they cannot be restored
+    #[arg(long)]
+    pub purge_history: bool,
+}
 
 const NEEDS_FORCE: &str = "delete asks before it deletes, and there is no terminal to ask on: \
                            repeat it with --force to delete without asking";

@@ -2,24 +2,41 @@
 
 use std::{path::Path, process::ExitCode};
 
+use clap::{Args, ValueHint};
 use console::Term;
 use serde_json::json;
 
 use super::{
-    CliError,
+    CliError, Format,
     changes::{self, Change},
     document,
     findings::{self, Findings},
     guide_file::GuideFile,
+    guide_ref::{GuideArg, GuideRef},
     guides::{self, FoundGuide},
     out::{print, print_error, print_json, sanitize, with_members},
     pairing::{fixed_fields, has_same_paths},
 };
 use crate::{
     client::Client,
-    config::{DiffArgs, Format, GuideArg, GuideRef},
     proto::v1::{AbsentSteps, ImportTaskRequest},
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct DiffArgs {
+    /// The document, - for standard input; or a revision of a stored guide, by its guid or name
+    #[arg(
+        value_name = "FILE|GUIDE@REVISION",
+        value_hint = ValueHint::FilePath
+    )]
+    pub base: GuideArg,
+    /// What the revision is compared with: the guide, or another revision of it [default: the guide as it is now]
+    #[arg(value_name = "GUIDE[@REVISION]")]
+    pub target: Option<GuideRef>,
+    /// What would become of steps that the task has and the document leaves out [default: the document would be refused]
+    #[arg(long, ignore_case = true)]
+    pub absent_steps: Option<AbsentSteps>,
+}
 
 /// Exit code when an import would change something.
 const EXIT_CHANGED: u8 = 1;

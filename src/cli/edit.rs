@@ -1,12 +1,13 @@
 //! `expertise edit`.
 
 use std::{
-    fs, io,
+    env, fs, io,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
+use clap::Args;
 use console::Term;
 use serde_json::{Value, json};
 use tokio::signal::{
@@ -15,7 +16,7 @@ use tokio::signal::{
 };
 
 use super::{
-    CliError,
+    CliError, Format,
     apply::ids::TaskIds,
     changes::{self, Change, ChangeKind},
     confirm, document,
@@ -29,13 +30,41 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
-    config::{EditArgs, Format},
+    config::{TaskRef, value},
     messages::{
         authored::authored,
         managed_documents::{all_managed, all_steps},
     },
     proto::v1::{Step, StepTranslation, Task, TaskDocument},
 };
+
+/// The editor where neither a flag nor the environment names one.
+const DEFAULT_EDITOR: &str = "vi";
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct EditArgs {
+    /// The guid of the task, or its name if no other task has it
+    pub task: TaskRef,
+    /// The editor, a command that gets the name of the file [default: $VISUAL, or else $EDITOR, or else vi]
+    #[arg(long, value_name = "COMMAND", value_parser = value::text)]
+    pub editor: Option<String>,
+    /// Leave translations unlocked whose texts the edit changes
+    #[arg(long)]
+    pub keep_unlocked: bool,
+}
+
+impl EditArgs {
+    /// The command that edits a file.
+    pub fn editor(&self) -> String {
+        let named = ["VISUAL", "EDITOR"]
+            .into_iter()
+            .filter_map(|name| env::var(name).ok());
+        let mut commands = self.editor.clone().into_iter().chain(named);
+        commands
+            .find(|command| !command.trim().is_empty())
+            .unwrap_or_else(|| DEFAULT_EDITOR.to_owned())
+    }
+}
 
 /// How often a text may be refused where nobody is at a terminal: a script in place of an editor
 /// could go on for ever.

@@ -6,23 +6,44 @@ use std::{
     process::ExitCode,
 };
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    CliError,
+    CliError, Format,
     apply::ids,
     document::{self, DocumentError},
     guide_file::{GuideFile, files_in},
+    guide_ref::GuideRef,
     guides::{self, StoredGuide},
     out::{self, Results, print_error, sanitize, step_count},
 };
 use crate::{
     client::Client,
-    config::{ExportArgs, Format},
     files,
     messages::authored::authored,
     proto::v1::{ListTasksRequest, Task, TaskDocument, TaskType},
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ExportArgs {
+    /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
+    #[arg(
+        value_name = "GUIDE[@REVISION]",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub guide: Option<GuideRef>,
+    /// Export every guide of the account, each to a file of its own
+    #[arg(long, requires = "out")]
+    pub all: bool,
+    /// The file to write, - is standard output; with --all the directory [default: standard output]
+    #[arg(short, long, value_name = "FILE|DIR")]
+    pub out: Option<PathBuf>,
+    /// Write what the system sets, too: etags, times, and the fields of the index
+    #[arg(long)]
+    pub full: bool,
+}
 
 /// The longest part of a file's name that is made of the guide's name.
 const MAX_SLUG_BYTES: usize = 60;

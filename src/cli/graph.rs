@@ -6,16 +6,38 @@ mod model;
 mod svg;
 mod text;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
 
 use self::model::Graph;
-use super::{CliError, document, export, guide_file::GuideFile, guides, lint, out};
-use crate::{
-    client::Client,
-    config::{GraphArgs, GraphFormat, GuideArg},
-    domain::violation::Violations,
-    messages::decode,
+use super::{
+    CliError, document, export, guide_file::GuideFile, guide_ref::GuideArg, guides, lint, out,
 };
+use crate::{client::Client, domain::violation::Violations, messages::decode};
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct GraphArgs {
+    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    #[arg(value_name = "FILE|GUIDE[@REVISION]", value_hint = ValueHint::FilePath)]
+    pub guide: GuideArg,
+    /// The form of the picture: mermaid and dot are texts that other programs draw, svg is an image
+    #[arg(long, default_value = "mermaid")]
+    pub format: GraphFormat,
+    /// The file to write, - is standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// Text of Mermaid.
+    Mermaid,
+    /// Text of Graphviz.
+    Dot,
+    /// An image.
+    Svg,
+}
 
 /// Draws a guide: a document, or a stored one.
 pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(), CliError> {

@@ -4,11 +4,12 @@ use uuid::Uuid;
 
 use super::{
     CliError, PAGE_SIZE,
+    guide_ref::{GuideRef, RevisionRef},
     out::{sanitize, step_count},
 };
 use crate::{
     client::{CallError, Client},
-    config::{GuideRef, RevisionRef, TaskRef},
+    config::TaskRef,
     domain::{ids::TaskId, misspelling::closest},
     proto::v1::{
         AbsentFields, AbsentSteps, DeletedTask, ExportTaskRequest, GetRevisionRequest,

@@ -8,10 +8,10 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use super::{CliError, out};
+use super::{CliError, Format, out};
 use crate::{
     client::{self, CallError, CalledServer},
-    config::{Format, HealthConfig},
+    config::HealthConfig,
 };
 
 /// Short, as a health check is repeated soon.

@@ -1,9 +1,10 @@
 //! `expertise history`, `expertise keep` and `expertise alias`.
 
+use clap::{ArgGroup, Args};
 use uuid::Uuid;
 
 use super::{
-    CliError, document,
+    CliError, Format, document,
     guides::{self, revision_text},
     layout::{TableColumn, table},
     out::{self, print_array, sanitize},
@@ -11,9 +12,64 @@ use super::{
 };
 use crate::{
     client::Client,
-    config::{AliasArgs, Format, HistoryArgs, KeepArgs},
+    config::{TaskRef, value},
+    domain::history::RevisionName,
     proto::v1::{CreateRevisionRequest, DeletedTask, SetRevisionAliasRequest, TaskRevision},
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[group(skip)]
+#[command(group = ArgGroup::new("subject").required(true).args(["task", "deleted"]))]
+pub struct HistoryArgs {
+    /// The guid of the task, or its name if no other task has it; it may be deleted
+    pub task: Option<TaskRef>,
+    /// List the deleted guides that can be restored
+    #[arg(long)]
+    pub deleted: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct KeepArgs {
+    /// The guid of the task, or its name if no other task has it
+    pub task: TaskRef,
+    /// A note about the revision, of at most 1,000 characters
+    #[arg(long, value_name = "TEXT", value_parser = value::text)]
+    pub note: Option<String>,
+    /// A name of the revision; one that names another revision of the guide moves
+    #[arg(long, value_name = "NAME", value_parser = alias_name)]
+    pub alias: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AliasArgs {
+    /// The guid of the task, or its name if no other task has it; it may be deleted
+    pub task: TaskRef,
+    /// The alias
+    #[arg(value_name = "ALIAS", value_parser = alias_name)]
+    pub alias: String,
+    /// The revision that it names from now on: its number or another alias [default: show the one that it names]
+    #[arg(value_name = "REVISION", value_parser = revision_name, conflicts_with = "remove")]
+    pub revision: Option<String>,
+    /// Remove the alias
+    #[arg(long)]
+    pub remove: bool,
+}
+
+fn alias_name(text: &str) -> Result<String, &'static str> {
+    match RevisionName::parse(text) {
+        Some(RevisionName::Alias(alias)) => Ok(alias.as_str().to_owned()),
+        Some(RevisionName::Number(_)) | None => {
+            Err("1 to 64 characters of a-z 0-9 . _ -, the first a letter")
+        }
+    }
+}
+
+fn revision_name(text: &str) -> Result<String, &'static str> {
+    match RevisionName::parse(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("the number of a revision or an alias, such as 3 or live"),
+    }
+}
 
 /// Lists the revisions of a task, or the deleted tasks that have a revision.
 pub(super) async fn history(

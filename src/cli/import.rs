@@ -1,13 +1,18 @@
 //! `expertise import`.
 
-use std::{collections::HashMap, path::Path, process::ExitCode};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use clap::Args;
 use prost::Message;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    CliError,
+    CliError, Format,
     findings::{Analysed, Findings},
     guide_file::GuideFile,
     guides::{self, StoredGuide},
@@ -19,10 +24,57 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
-    config::{Format, ImportArgs},
-    domain::sha256::Sha256,
-    proto::v1::{AbsentFields, ImportOutcome, ImportTaskRequest, ListTasksRequest, Task, TaskType},
+    config::{DEFAULT_MAX_MESSAGE_BYTES, value},
+    domain::{ids::RequestId, sha256::Sha256},
+    proto::v1::{
+        AbsentFields, AbsentSteps, ImportOutcome, ImportTaskRequest, ListTasksRequest, Task,
+        TaskType,
+    },
 };
+
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ImportArgs {
+    /// A document as `export` writes it or examples/guides holds it; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Create new tasks; ignore the documents' task.guid and task.externalId
+    #[arg(long)]
+    pub as_new: bool,
+    /// What to do with stored steps that the document leaves out [default: refuse the document]
+    #[arg(long, ignore_case = true)]
+    pub absent_steps: Option<AbsentSteps>,
+    /// Only if the guide has this etag, as `export --format json` prints it; for one file. A guide
+    /// that is named by its external id alone is created if there is none
+    #[arg(
+        long,
+        value_name = "GUIDE_ETAG",
+        value_parser = value::text,
+        // Every 64th etag begins with a hyphen.
+        allow_hyphen_values = true,
+        conflicts_with = "as_new"
+    )]
+    pub if_unchanged: Option<String>,
+    /// Leave translations unlocked whose texts the documents change
+    #[arg(long)]
+    pub keep_unlocked: bool,
+    /// Check everything and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The largest file that is read, 1 to 2147483647; the server accepts no more than its EXPERTISE_MAX_MESSAGE_BYTES
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = DEFAULT_MAX_MESSAGE_BYTES.into(),
+        value_parser = value::number::<u64>(1..=2_147_483_647)
+    )]
+    pub max_file_bytes: u64,
+    /// Id of the run: repeating it with this id within a day imports nothing twice [default: a new one]
+    #[arg(long, value_parser = value::request_id)]
+    pub request_id: Option<RequestId>,
+    /// Print failures and counts only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
 
 /// Fails where an etag is given for several guides.
 pub(super) fn check(args: &ImportArgs) -> Result<(), CliError> {

@@ -6,13 +6,15 @@ use std::{
     process::ExitCode,
 };
 
+use clap::{Args, ValueEnum, ValueHint};
 use console::{Term, style};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    CliError, PAGE_SIZE, document,
+    CliError, Format, PAGE_SIZE, document,
     guide_file::{FieldLines, GuideFile, files_in},
+    guide_ref::{GuideArg, GuideRef},
     guides,
     layout::{with_hanging_indent, with_hanging_indent_on},
     out::{self, Results, print_error, sanitize},
@@ -21,13 +23,15 @@ use super::{
 };
 use crate::{
     client::{CallError, Client, MAX_MESSAGE_BYTES},
-    config::{Format, GuideArg, GuideRef, LintArgs},
+    config::value,
     domain::{
         Error,
         decide::WriteContext,
         ids::AccountId,
         import::Document,
+        misspelling::closest,
         time::Timestamp,
+        translation::Language,
         validation::{
             AllGuides, FindingsAlone, OneOfAllGuides, Rule, UncheckedVariable, validate_alone,
         },
@@ -35,10 +39,79 @@ use crate::{
     },
     messages::{decode, encode},
     proto::v1::{
-        Finding, FindingCounts, Place, Severity, TaskDocument, ValidateTaskRequest,
+        Finding, FindingCounts, Place, RuleSetting, Severity, TaskDocument, ValidateTaskRequest,
         ValidationOptions, validate_task_request::Source,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct LintArgs {
+    /// A document as `export` writes it, a directory with documents, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    #[arg(
+        required = true,
+        value_name = "FILE|DIR|GUIDE[@REVISION]",
+        value_hint = ValueHint::FilePath
+    )]
+    pub guides: Vec<GuideArg>,
+    /// Check files against the account, too: its other guides and the tasks that subtask steps refer to
+    #[arg(long)]
+    pub online: bool,
+    /// The files are all guides that there are: a variable that none of them sets is a warning, and a task that none of them has an error
+    #[arg(long, conflicts_with = "online")]
+    pub closed: bool,
+    /// The least severity with which a finding makes the exit code 1
+    #[arg(long, default_value = "error", ignore_case = true)]
+    pub fail_on: Severity,
+    /// Turn a rule off, or give it another severity: off, info, warning or error
+    #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule_setting)]
+    pub rules: Vec<RuleSetting>,
+    /// Leave out findings below this severity
+    #[arg(long, ignore_case = true)]
+    pub min_severity: Option<Severity>,
+    /// A variable that players set themselves; NAME.* declares all below the name
+    #[arg(long = "variable", value_name = "NAME")]
+    pub variables: Vec<String>,
+    /// Check translations into this language [default: each language that the guide is translated into]
+    #[arg(long = "language", value_parser = value::language)]
+    pub languages: Vec<Language>,
+    /// Treat unpublished tasks and steps like published ones
+    #[arg(long)]
+    pub include_unpublished: bool,
+}
+
+impl LintArgs {
+    /// Whether a server is called: files can be checked without one.
+    pub fn needs_server(&self) -> bool {
+        let is_stored = |guide: &GuideArg| matches!(guide, GuideArg::Stored(_));
+        self.online || self.guides.iter().any(is_stored)
+    }
+}
+
+fn rule_setting(text: &str) -> Result<RuleSetting, String> {
+    const FORM: &str =
+        "the id of a rule and off, info, warning or error, such as observation/unused=off";
+    let (rule, severity) = text.split_once('=').ok_or(FORM)?;
+    if Rule::parse(rule).is_none() {
+        let ids = Rule::ALL.iter().map(|rule| rule.text().id);
+        let meant = match closest(rule, ids) {
+            Some(id) => format!(" (is {id} meant?)"),
+            None => String::new(),
+        };
+        return Err(format!(
+            "RULE=SEVERITY with a rule of docs/analysis.md; {rule:?} is not one{meant}"
+        ));
+    }
+    let severity = match severity.eq_ignore_ascii_case("off") {
+        true => Severity::Off,
+        false => <Severity as ValueEnum>::from_str(severity, true).map_err(|_| {
+            format!("the rule with off, info, warning or error behind the =, not {severity:?}")
+        })?,
+    };
+    Ok(RuleSetting {
+        rule: rule.to_owned(),
+        severity: severity.into(),
+    })
+}
 
 /// What a check without a server leaves out.
 const CHECKED_ALONE_NOTE: &str = "checked without the account: rules about its other guides are \

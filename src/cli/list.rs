@@ -1,16 +1,35 @@
 //! `expertise list`.
 
+use clap::Args;
+
 use super::{
-    CliError, document, guides,
+    CliError, Format, document, guides,
     layout::{TableColumn, table},
     out::{self, print_array},
     wording,
 };
 use crate::{
     client::Client,
-    config::{Format, ListFilters},
-    proto::v1::{ListTasksRequest, Task},
+    config::value,
+    proto::v1::{AccessLevel, ListTasksRequest, Task, TaskType},
 };
+
+/// Which tasks are listed. An absent filter lets all of them pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ListFilters {
+    /// Only tasks of this product
+    #[arg(long, value_name = "NUMBER", value_parser = value::number(1..=i64::MAX))]
+    pub product_id: Option<i64>,
+    /// Only tasks with this value: 0 is hidden, 1 published
+    #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
+    pub published: Option<i32>,
+    /// Only tasks that this access level may see
+    #[arg(long, ignore_case = true)]
+    pub role: Option<AccessLevel>,
+    /// Only tasks of this type
+    #[arg(long = "type", ignore_case = true)]
+    pub task_type: Option<TaskType>,
+}
 
 pub(super) async fn list(
     client: &Client,

@@ -1,11 +1,22 @@
 //! `expertise new`.
 
-use std::io::ErrorKind;
+use std::{io::ErrorKind, path::PathBuf};
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::{CliError, document, out};
-use crate::{config::NewArgs, files, proto::v1::TaskDocument};
+use crate::{config::value, files, proto::v1::TaskDocument};
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct NewArgs {
+    /// The product that the guide is about
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = value::number(1..=i64::MAX))]
+    pub product_id: i64,
+    /// The file to write, which must not exist; - is standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
 
 /// Writes a small guide to start from.
 pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {

@@ -2,12 +2,28 @@
 
 use std::io::{self, Write};
 
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::CliError;
+use crate::client::CallError;
 pub(super) use crate::terminal::{escape_formatting, print_error, print_message, sanitize};
-use crate::{client::CallError, config::Format};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For scripts
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct OutputFormat {
+    /// The form of the output: text is for people, json for scripts; documents are always JSON
+    #[arg(long, default_value = "text")]
+    pub format: Format,
+}
 
 /// Prints to standard output, and fails where the text cannot be kept, as on a full disk. A reader
 /// that has closed its end is no failure.

@@ -4,21 +4,71 @@ mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::{Args, ValueHint};
 use prost_types::{Value, value::Kind};
 
 use self::tree::Reasons;
 use super::{
-    CliError, PAGE_SIZE, document, guide_file::GuideFile, guides, out, out::sanitize, wording,
+    CliError, Format, PAGE_SIZE, document, guide_file::GuideFile, guide_ref::GuideArg, guides, out,
+    out::sanitize, wording,
 };
 use crate::{
     client::{CallError, Client},
-    config::{Format, GuideArg, PreviewArgs},
+    config::value,
+    domain::{analysis::MAX_SUBTASK_LEVELS, translation::Language},
     messages::managed_documents::{all_managed, all_steps},
     proto::v1::{
-        PreviewQuestion, PreviewTaskRequest, PreviewTaskResponse, StepType, Task, TaskDocument,
-        VisibilityReason, preview_task_request::Source,
+        AccessLevel, PreviewQuestion, PreviewTaskRequest, PreviewTaskResponse, StepType, Task,
+        TaskDocument, VisibilityReason, preview_task_request::Source,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct PreviewArgs {
+    /// The guid of a stored task, or its name if no other task has it, and with @ and a number or alias a revision of it; a document as `export` writes it, or - for standard input
+    #[arg(value_name = "GUIDE[@REVISION]|FILE", value_hint = ValueHint::FilePath)]
+    pub guide: GuideArg,
+    /// Access level of the viewer [default: ignore roles]
+    #[arg(long, ignore_case = true)]
+    pub level: Option<AccessLevel>,
+    /// Show texts in this language; a text in another language is marked with that language or "source", and a translation older than its source with "outdated" [default: the language of the source]
+    #[arg(long, value_parser = value::language)]
+    pub language: Option<Language>,
+    /// The language of texts that have no translation into --language; may be repeated, the first one wins
+    #[arg(long = "fallback-language", value_parser = value::language)]
+    pub fallback_languages: Vec<Language>,
+    /// An answer: the name of an observation, or the full name of a variable, and the key of the answer; without a key the variable is known to be unanswered
+    #[arg(long = "answer", value_name = "NAME=KEY", value_parser = answer_pair)]
+    pub answers: Vec<(String, String)>,
+    /// A variable that players set themselves; NAME.* declares all below the name
+    #[arg(long = "variable", value_name = "NAME")]
+    pub variables: Vec<String>,
+    /// Say why each step is visible, hidden or undetermined
+    #[arg(long)]
+    pub explain: bool,
+    /// Print the texts of steps
+    #[arg(long)]
+    pub full: bool,
+    /// How many levels of subtasks are shown, 0 to 8
+    #[arg(
+        long,
+        value_name = "LEVELS",
+        default_value = "8",
+        value_parser = value::number(0..=MAX_SUBTASK_LEVELS)
+    )]
+    pub subtask_depth: usize,
+    /// Treat unpublished tasks and steps like published ones
+    #[arg(long)]
+    pub include_unpublished: bool,
+}
+
+fn answer_pair(text: &str) -> Result<(String, String), &'static str> {
+    let pair = text.split_once('=');
+    let pair = pair.map(|(name, key)| (name.trim(), key.trim()));
+    let pair = pair.filter(|(name, _)| !name.is_empty());
+    let (name, key) = pair.ok_or("a name and a key, such as charge_light=off")?;
+    Ok((name.to_owned(), key.to_owned()))
+}
 
 /// The most names or keys that a warning lists.
 const MAX_LISTED: usize = 20;

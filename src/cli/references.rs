@@ -2,22 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clap::{ArgGroup, Args};
 use console::Term;
 
 use super::{
-    CliError, PAGE_SIZE, document, guides,
+    CliError, Format, PAGE_SIZE, document, guides,
     layout::{TableColumn, table, with_hanging_indent_on},
     out::{self, print_array, sanitize},
     wording,
 };
 use crate::{
     client::Client,
-    config::{Format, ReferencesArgs},
+    config::{TaskRef, value},
     domain::analysis::parse_account_name,
     proto::v1::{
         ListReferencesRequest, ListTasksRequest, Reference, ReferenceKind, Step, StepType,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+#[group(skip)]
+#[command(group = ArgGroup::new("subject").required(true).multiple(true).args(["task", "variable"]))]
+pub struct ReferencesArgs {
+    /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, only what is in this task
+    #[arg(long)]
+    pub task: Option<TaskRef>,
+    /// What sets and reads this variable, such as components.1204.charge_light
+    #[arg(long, value_name = "NAME", value_parser = value::text)]
+    pub variable: Option<String>,
+    /// Only what has this answer, or compares with it
+    #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
+    pub answer: Option<String>,
+}
 
 /// The most tasks that are named with commands for their own names.
 const MAX_OWN_NAMES: usize = 3;

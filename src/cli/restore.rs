@@ -2,24 +2,42 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use console::Term;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::{
-    CliError, changes, confirm, document, guides,
+    CliError, Format, changes, confirm, document,
+    guide_ref::RevisionRef,
+    guides,
     out::{self, print_error, sanitize, with_members},
     place::GuidePlace,
 };
 use crate::{
     client::{CallError, Client},
-    config::{Format, RestoreArgs},
     messages::managed_documents::all_managed,
     proto::v1::{
         ImportOutcome, ListTasksRequest, RestoreRevisionRequest, RestoreRevisionResponse, Task,
         TaskDocument, TaskRevision,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RestoreArgs {
+    /// The guide, by guid or name, and the number or alias of the revision; the guide may be deleted
+    #[arg(value_name = "GUIDE@REVISION")]
+    pub revision: RevisionRef,
+    /// Show what would be changed, and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Restore without asking; required where there is no terminal to ask on
+    #[arg(long)]
+    pub force: bool,
+    /// Leave out subtask steps that refer to deleted tasks [default: refuse the revision]
+    #[arg(long)]
+    pub skip_missing_subtasks: bool,
+}
 
 const NEEDS_FORCE: &str = "restore asks before it changes a guide, and there is no terminal to ask \
                            on: repeat it with --force to restore without asking, or with --dry-run";

@@ -2,24 +2,41 @@
 
 use std::collections::BTreeMap;
 
+use clap::Args;
 use console::style;
 use prost_types::{Value, value::Kind};
 
 use super::{
-    CliError, document, guides,
+    CliError, Format, document,
+    guide_ref::GuideRef,
+    guides,
     layout::Branch,
     out::{self, sanitize},
     wording,
 };
 use crate::{
     client::Client,
-    config::{Format, ShowArgs},
+    config::value,
+    domain::translation::Language,
     messages::managed_documents::values,
     proto::v1::{
         DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepTranslation, StepType, Task,
         TaskDocument, TaskTranslation, TaskType,
     },
 };
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ShowArgs {
+    /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
+    #[arg(value_name = "GUIDE[@REVISION]")]
+    pub guide: GuideRef,
+    /// Print the texts of steps and their instructions
+    #[arg(long)]
+    pub full: bool,
+    /// Show texts in this language; a text without a translation is marked as the source
+    #[arg(long, value_parser = value::language)]
+    pub language: Option<Language>,
+}
 
 /// Shows a guide with everything that an author sets.
 pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Result<(), CliError> {

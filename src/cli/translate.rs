@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use super::{
-    CliError, document, guides,
+    CliError, Format, document, guides,
     layout::{TableColumn, table},
     out::{self, print_array},
     wording,
 };
 use crate::{
     client::Client,
-    config::{Format, TaskRef, TranslateConfig},
+    config::{TaskRef, TranslateConfig},
     domain::{caller::Scope, ids::TaskId},
     proto::v1::{TranslationState, TranslationWork},
     translate::{self, TranslateError, TranslateSummary},
@@ -64,7 +64,7 @@ pub async fn list_translation_work(
 
 /// The task that the settings name, if any.
 async fn find_task(settings: &TranslateConfig) -> Result<Option<TaskId>, CliError> {
-    Ok(match &settings.task {
+    Ok(match &settings.translation.task {
         Some(TaskRef::Id(task)) => Some(*task),
         Some(task @ TaskRef::Name(_)) => {
             let client = Client::connect(&settings.connection, &[Scope::Read]).await?;

@@ -13,8 +13,9 @@ use clap::Args;
 
 use super::{
     Secret,
-    read::{Checked, unset, unset_beside, wrong},
+    read::{pair, unset, wrong},
     server::DEFAULT_LISTEN,
+    settings_file::SettingsFileArg,
     value,
 };
 use crate::domain::ids::AccountId;
@@ -51,7 +52,7 @@ pub struct Trust {
     pub server_name: Option<String>,
 }
 
-#[derive(Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionSettings {
     /// The URL of the service, with https:// if it uses TLS
@@ -64,10 +65,10 @@ pub struct ConnectionSettings {
     )]
     server: String,
     /// The account, sent as x-account-id to a server with header authentication [default: none, this or a token must be set]
-    #[arg(short, env, value_name = "ID", value_parser = value::account)]
+    #[arg(short, env, value_parser = value::account)]
     account: Option<AccountId>,
     /// A bearer token that allows what the command does; set it in the environment, as other users of the machine see flags [default: none, this or an account must be set]
-    #[arg(env, value_name = "TOKEN", value_parser = value::secret)]
+    #[arg(env, value_name = "TOKEN")]
     token: Option<Secret>,
     #[command(flatten)]
     trust: TrustSettings,
@@ -75,7 +76,7 @@ pub struct ConnectionSettings {
     retry: RetrySettings,
 }
 
-#[derive(Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Connection")]
 struct TrustSettings {
     /// Trust a server whose certificate is from these CAs, in PEM [default: the system's certificate store]
@@ -109,13 +110,11 @@ pub struct RetrySettings {
     pub first_pause: Duration,
 }
 
-impl Checked for ConnectionConfig {
-    type Settings = ConnectionSettings;
-
-    fn check(settings: ConnectionSettings) -> Result<Self, Vec<String>> {
+impl ConnectionSettings {
+    /// Checks the settings against each other.
+    pub fn check(self) -> Result<ConnectionConfig, Vec<String>> {
         const ACCOUNT: &str = "EXPERTISE_ACCOUNT";
-        let ConnectionSettings { server, retry, .. } = settings;
-        let credentials = match (settings.account, settings.token) {
+        let credentials = match (self.account, self.token) {
             (Some(account), None) => Ok(Credentials::Account(account)),
             (None, Some(token)) => Ok(Credentials::Token(token)),
             (None, None) => {
@@ -127,12 +126,12 @@ impl Checked for ConnectionConfig {
                 Err(wrong(ACCOUNT, account, expected))
             }
         };
-        match (credentials, settings.trust.check(&server)) {
-            (Ok(credentials), Ok(trust)) => Ok(Self {
-                server,
+        match (credentials, self.trust.check(&self.server)) {
+            (Ok(credentials), Ok(trust)) => Ok(ConnectionConfig {
+                server: self.server,
                 trust,
                 credentials,
-                retry,
+                retry: self.retry,
             }),
             (credentials, trust) => {
                 let faults = trust.err().into_iter().flatten();
@@ -171,41 +170,32 @@ impl TrustSettings {
         const CERT_FILE: &str = "EXPERTISE_CLIENT_CERT_FILE";
         const KEY_FILE: &str = "EXPERTISE_CLIENT_KEY_FILE";
         let path = |path: &Option<PathBuf>| Some(path.as_ref()?.display().to_string());
-        let given = [
-            ("EXPERTISE_CA_FILE", path(&self.ca_file)),
-            (CERT_FILE, path(&self.client_cert_file)),
-            (KEY_FILE, path(&self.client_key_file)),
-            ("EXPERTISE_SERVER_NAME", self.server_name.clone()),
-        ];
-        let given = given.into_iter().filter(|_| !server.starts_with("https:"));
-        let mut faults: Vec<String> = given
-            .filter_map(|(name, value)| {
-                let expected = format!(
-                    "left out, as {server} has no TLS: set EXPERTISE_SERVER to a URL that begins \
-                     with https://"
-                );
-                Some(wrong(name, value?, expected))
-            })
-            .collect();
-        let identity = match (self.client_cert_file, self.client_key_file) {
-            (Some(cert_file), Some(key_file)) => Some((cert_file, key_file)),
-            (Some(_), None) => {
-                faults.push(unset_beside(KEY_FILE, CERT_FILE));
-                None
-            }
-            (None, Some(_)) => {
-                faults.push(unset_beside(CERT_FILE, KEY_FILE));
-                None
-            }
-            (None, None) => None,
-        };
-        match faults.is_empty() {
-            true => Ok(Trust {
+        let mut faults = Vec::new();
+        if !server.starts_with("https:") {
+            let expected = format!(
+                "left out, as {server} has no TLS: set EXPERTISE_SERVER to a URL that begins with \
+                 https://"
+            );
+            let given = [
+                ("EXPERTISE_CA_FILE", path(&self.ca_file)),
+                (CERT_FILE, path(&self.client_cert_file)),
+                (KEY_FILE, path(&self.client_key_file)),
+                ("EXPERTISE_SERVER_NAME", self.server_name.clone()),
+            ];
+            let fault = |(name, value): (_, Option<String>)| Some(wrong(name, value?, &expected));
+            faults.extend(given.into_iter().filter_map(fault));
+        }
+        let cert_file = (CERT_FILE, self.client_cert_file);
+        match pair(cert_file, (KEY_FILE, self.client_key_file)) {
+            Ok(identity) if faults.is_empty() => Ok(Trust {
                 ca_file: self.ca_file,
                 identity,
                 server_name: self.server_name,
             }),
-            false => Err(faults),
+            identity => {
+                faults.extend(identity.err());
+                Err(faults)
+            }
         }
     }
 }
@@ -218,7 +208,7 @@ pub struct HealthConfig {
     pub trust: Trust,
 }
 
-#[derive(Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct HealthSettings {
     /// The URL of the service, with https:// if it uses TLS; wins over --listen [default: this machine, as the settings of the server say]
     #[arg(short, env, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
@@ -231,17 +221,18 @@ pub struct HealthSettings {
     /// The certificate of the server on this machine, which serves TLS if this is set
     #[arg(env)]
     tls_cert_file: Option<PathBuf>,
+    #[command(flatten)]
+    file: SettingsFileArg,
 }
 
-impl Checked for HealthConfig {
-    type Settings = HealthSettings;
-
-    fn check(settings: HealthSettings) -> Result<Self, Vec<String>> {
-        let server = settings
+impl HealthSettings {
+    /// Checks the settings against each other.
+    pub fn check(self) -> Result<HealthConfig, Vec<String>> {
+        let server = self
             .server
-            .unwrap_or_else(|| local_url(settings.listen, settings.tls_cert_file.is_some()));
-        let trust = settings.trust.check(&server)?;
-        Ok(Self { server, trust })
+            .unwrap_or_else(|| local_url(self.listen, self.tls_cert_file.is_some()));
+        let trust = self.trust.check(&server)?;
+        Ok(HealthConfig { server, trust })
     }
 }
 

@@ -28,11 +28,12 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-impl DatabaseUrl {
-    /// Reads `sqlite:PATH`, `sqlite://PATH`, `sqlite::memory:`, `postgres://…`
-    /// or `postgresql://…`. The error says what a URL must be; it never repeats
-    /// the text.
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl FromStr for DatabaseUrl {
+    type Err = String;
+
+    /// Reads `sqlite:PATH`, `sqlite://PATH`, `sqlite::memory:`, `postgres://…` or `postgresql://…`.
+    /// The error never repeats the text.
+    fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("sqlite", rest)) => match rest.strip_prefix("//").unwrap_or(rest) {
                 ":memory:" => Ok(Self::SqliteMemory),
@@ -50,7 +51,9 @@ impl DatabaseUrl {
             ),
         }
     }
+}
 
+impl DatabaseUrl {
     /// The file, or host, port and database name, without user and password: what the
     /// start line and messages show.
     pub fn address(&self) -> String {
@@ -334,7 +337,7 @@ mod tests {
                 "postgres://db:5432/e",
             ),
         ] {
-            let url = DatabaseUrl::parse(text).expect(text);
+            let url = DatabaseUrl::from_str(text).expect(text);
             assert_eq!(format!("{url} {url:?}"), format!("{shown} {shown}"));
             assert_eq!(url.address(), address);
         }
@@ -386,7 +389,7 @@ mod tests {
             ("postgres://db/e?user=ann&port=hush", "port 1 to 65535"),
             ("postgres://db/e?hostaddr=hush", "hostaddr an IP address"),
         ] {
-            let error = DatabaseUrl::parse(text).expect_err(text);
+            let error = DatabaseUrl::from_str(text).expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains("hu"), "{error}");
         }

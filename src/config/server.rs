@@ -7,15 +7,16 @@ use std::{
     time::Duration,
 };
 
-use clap::{ArgAction, Args, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgAction, Args, Command, FromArgMatches, ValueEnum, builder::Resettable};
 use http::Uri;
 use tracing_subscriber::filter::Targets;
 
 use super::{
     AuthMode, DatabaseUrl,
     auth::AuthSettings,
-    command_line::command_line,
-    read::{Checked, unset_beside, wrong},
+    names::with_uniform_names,
+    read::{pair, unset_beside, wrong},
+    settings_file::SettingsFileArg,
     value,
 };
 
@@ -59,13 +60,7 @@ pub struct Config {
 #[command(next_help_heading = "Database")]
 pub struct DatabaseConfig {
     /// sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
-    #[arg(
-        id = "database_url",
-        env,
-        value_name = "URL",
-        default_value = "sqlite:expertise.db",
-        value_parser = DatabaseUrl::parse
-    )]
+    #[arg(id = "database_url", env, default_value = "sqlite:expertise.db")]
     pub url: DatabaseUrl,
     /// Bring the schema up to date at start; false refuses to serve an old one
     #[arg(env, default_value = "true", action = ArgAction::Set)]
@@ -170,7 +165,7 @@ pub struct Tls {
     pub client_ca_file: Option<PathBuf>,
 }
 
-#[derive(Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "TLS")]
 struct TlsSettings {
     /// Serve TLS with this certificate and those between it and the root, in PEM; read again every five seconds, as are the other files of TLS
@@ -188,26 +183,22 @@ impl TlsSettings {
     /// A pair of files, or nothing at all.
     fn check(self) -> Result<Option<Tls>, String> {
         const CERT_FILE: &str = "EXPERTISE_TLS_CERT_FILE";
-        const KEY_FILE: &str = "EXPERTISE_TLS_KEY_FILE";
-        let client_ca_file = self.tls_client_ca_file;
-        match (self.tls_cert_file, self.tls_key_file) {
-            (Some(cert_file), Some(key_file)) => Ok(Some(Tls {
+        let cert_file = (CERT_FILE, self.tls_cert_file);
+        let key_file = ("EXPERTISE_TLS_KEY_FILE", self.tls_key_file);
+        match (pair(cert_file, key_file)?, self.tls_client_ca_file) {
+            (Some((cert_file, key_file)), client_ca_file) => Ok(Some(Tls {
                 cert_file,
                 key_file,
                 client_ca_file,
             })),
-            (Some(_), None) => Err(unset_beside(KEY_FILE, CERT_FILE)),
-            (None, Some(_)) => Err(unset_beside(CERT_FILE, KEY_FILE)),
-            (None, None) if client_ca_file.is_some() => {
-                Err(unset_beside(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE"))
-            }
+            (None, Some(_)) => Err(unset_beside(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE")),
             (None, None) => Ok(None),
         }
     }
 }
 
 /// Every setting of a server: the keys of a settings file.
-#[derive(Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct ServerSettings {
     #[command(flatten)]
     config: Config,
@@ -215,18 +206,33 @@ pub struct ServerSettings {
     auth: AuthSettings,
     #[command(flatten)]
     tls: TlsSettings,
+    #[command(flatten)]
+    file: SettingsFileArg,
 }
 
-impl Checked for Config {
-    type Settings = ServerSettings;
+/// The settings of a server, in sections.
+pub fn server_settings() -> Vec<Arg> {
+    let command = ServerSettings::augment_args(Command::new(""));
+    let command = with_uniform_names(command);
+    let is_setting = |argument: &&Arg| argument.get_env().is_some();
+    command
+        .get_arguments()
+        .filter(is_setting)
+        .cloned()
+        .collect()
+}
 
-    fn check(settings: ServerSettings) -> Result<Self, Vec<String>> {
-        let ServerSettings { config, auth, tls } = settings;
+impl ServerSettings {
+    /// Checks the settings against each other.
+    pub fn check(self) -> Result<Config, Vec<String>> {
+        let Self {
+            config, auth, tls, ..
+        } = self;
         let mut faults = config.database.url.faults();
         faults.extend(config.limits.fault());
         faults.extend(config.port_fault());
         match (auth.check(config.listen), tls.check()) {
-            (Ok(auth), Ok(tls)) if faults.is_empty() => Ok(Self {
+            (Ok(auth), Ok(tls)) if faults.is_empty() => Ok(Config {
                 auth,
                 tls,
                 ..config
@@ -247,21 +253,15 @@ impl Config {
     ///
     /// When the text is no database URL.
     pub fn for_tests(database_url: &str) -> Self {
-        let args = [
-            "expertise",
-            "--listen=127.0.0.1:0",
-            "--database-url",
-            database_url,
-        ];
-        let settings = command_line(String::new())
-            .mut_args(|setting| setting.env(None::<&str>))
+        let args = ["", "--listen=127.0.0.1:0", "--database-url", database_url];
+        let settings = with_uniform_names(ServerSettings::augment_args(Command::new("")));
+        settings
+            .mut_args(|setting| setting.env(Resettable::Reset))
             .try_get_matches_from(args)
-            .and_then(|matches| ServerSettings::from_arg_matches(&matches));
-        match settings.map(Self::check) {
-            Ok(Ok(config)) => config,
-            Ok(Err(faults)) => panic!("{faults:?}"),
-            Err(error) => panic!("{error}"),
-        }
+            .and_then(|matches| ServerSettings::from_arg_matches(&matches))
+            .map_err(|error| vec![error.to_string()])
+            .and_then(ServerSettings::check)
+            .unwrap_or_else(|faults| panic!("{faults:?}"))
     }
 
     /// Calls and metrics need a port each.
@@ -310,15 +310,16 @@ pub struct DatabaseCommandConfig {
     pub database: DatabaseConfig,
     #[command(flatten)]
     pub log: LogConfig,
+    #[command(flatten)]
+    file: SettingsFileArg,
 }
 
-impl Checked for DatabaseCommandConfig {
-    type Settings = Self;
-
-    fn check(settings: Self) -> Result<Self, Vec<String>> {
-        let faults = settings.database.url.faults();
+impl DatabaseCommandConfig {
+    /// Checks the URL of the database.
+    pub fn check(self) -> Result<Self, Vec<String>> {
+        let faults = self.database.url.faults();
         match faults.is_empty() {
-            true => Ok(settings),
+            true => Ok(self),
             false => Err(faults),
         }
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{
-    ConnectionConfig, LogConfig, MASK, Secret, TaskRef, Valid,
-    read::{Checked, unset, wrong},
+    ConnectionConfig, LogConfig, MASK, Secret, TaskRef,
+    connection::ConnectionSettings,
+    read::{unset, wrong},
     value,
 };
 use crate::domain::translation::{Language, MAX_LANGUAGES};
@@ -32,10 +33,26 @@ impl EngineKind {
     }
 }
 
-/// What a run of the automatic translation needs, every setting valid.
+/// What a run of the automatic translation needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TranslateConfig {
+    pub translation: TranslationConfig,
+    pub connection: ConnectionConfig,
+}
+
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct TranslateSettings {
+    #[command(flatten)]
+    translation: TranslationConfig,
+    #[command(flatten)]
+    connection: ConnectionSettings,
+    #[command(flatten)]
+    pub log: LogConfig,
+}
+
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Translation")]
-pub struct TranslateConfig {
+pub struct TranslationConfig {
     /// The languages to translate into: BCP-47 tags [default: none, it must be set]
     #[arg(
         env,
@@ -47,10 +64,10 @@ pub struct TranslateConfig {
     // The full path keeps clap from reading a list of repeated flags.
     pub languages: ::std::vec::Vec<Language>,
     /// Only this task, named by its guid, or by its name if no other task has it, and its steps [default: the whole account]
-    #[arg(env, value_name = "GUID|NAME", value_parser = value::task_ref)]
+    #[arg(env)]
     pub task: Option<TaskRef>,
     /// The language that the texts are written in
-    #[arg(env, value_name = "TAG", default_value = "en", value_parser = value::language)]
+    #[arg(env, default_value = "en", value_parser = value::language)]
     pub source_language: Language,
     /// The engine that translates
     #[arg(env, default_value = "libretranslate")]
@@ -59,56 +76,59 @@ pub struct TranslateConfig {
     #[arg(env, value_parser = value::web_address)]
     engine_url: Option<String>,
     /// The key that a LibreTranslate server asks for
-    #[arg(env, value_name = "KEY", value_parser = value::secret)]
+    #[arg(env, value_name = "KEY")]
     pub engine_api_key: Option<Secret>,
     /// Requests to the engine at once, 1 to 64
     #[arg(env, default_value = "4", value_parser = value::number::<usize>(1..=64))]
     pub parallel: usize,
     /// How long one request to the engine may take, at most 1day
-    #[arg(
-        env,
-        default_value = "30s",
-        value_parser = value::duration("1ms", "1day")
-    )]
+    #[arg(env, default_value = "30s", value_parser = value::duration("1ms", "1day"))]
     pub timeout: Duration,
-    #[command(flatten)]
-    pub connection: Valid<ConnectionConfig>,
-    #[command(flatten)]
-    pub log: LogConfig,
 }
 
-impl TranslateConfig {
+impl TranslationConfig {
     /// Where the engine is, without a trailing slash.
     pub fn engine_url(&self) -> &str {
         self.engine_url
             .as_deref()
             .unwrap_or_else(|| self.engine.default_url())
     }
-}
 
-impl Checked for TranslateConfig {
-    type Settings = Self;
-
-    fn check(settings: Self) -> Result<Self, Vec<String>> {
+    fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        if settings.engine_api_key.is_some() && settings.engine == EngineKind::Apertium {
+        if self.engine_api_key.is_some() && self.engine == EngineKind::Apertium {
             let expected = "left out, as apertium takes none";
             faults.push(format!(
                 "EXPERTISE_ENGINE_API_KEY is {MASK}: it must be {expected}"
             ));
         }
-        if settings.languages.is_empty() {
+        if self.languages.is_empty() {
             let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
             faults.push(unset("EXPERTISE_LANGUAGES", expected));
         }
-        let source = &settings.source_language;
-        if settings.languages.contains(source) {
+        let source = &self.source_language;
+        if self.languages.contains(source) {
             let expected = "another language than those of EXPERTISE_LANGUAGES";
             faults.push(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
         }
-        match faults.is_empty() {
-            true => Ok(settings),
-            false => Err(faults),
+        faults
+    }
+}
+
+impl TranslateSettings {
+    /// Checks the settings against each other.
+    pub fn check(self) -> Result<TranslateConfig, Vec<String>> {
+        let translation = self.translation;
+        let mut faults = translation.faults();
+        match self.connection.check() {
+            Ok(connection) if faults.is_empty() => Ok(TranslateConfig {
+                translation,
+                connection,
+            }),
+            connection => {
+                faults.extend(connection.err().into_iter().flatten());
+                Err(faults)
+            }
         }
     }
 }

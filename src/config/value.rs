@@ -13,7 +13,6 @@ use std::{
 use http::Uri;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
-use super::TaskRef;
 use crate::domain::{
     caller::{Scope, Subject},
     ids::{AccountId, RequestId, TaskId},
@@ -28,18 +27,36 @@ pub const MASK: &str = "****";
 pub struct Secret(String);
 
 impl Secret {
-    /// The least size of a secret that signs tokens: that of an HS256 signature (RFC 7518, section
+    /// The size of an HS256 signature, which a secret that signs tokens must have (RFC 7518, section
     /// 3.2).
     const MIN_SIGNING_BYTES: usize = 32;
 
-    /// A secret that signs tokens. `None` if it is too short for that.
-    pub fn for_signing(text: &str) -> Option<Self> {
-        (text.len() >= Self::MIN_SIGNING_BYTES).then(|| Self(text.to_owned()))
+    /// A secret that signs tokens.
+    pub fn for_signing(text: &str) -> Result<Self, String> {
+        match text.len() >= Self::MIN_SIGNING_BYTES {
+            true => Ok(Self(text.to_owned())),
+            false => Err(format!(
+                "a secret of {} bytes at least",
+                Self::MIN_SIGNING_BYTES
+            )),
+        }
     }
 
     /// The text, for the one place that needs it.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+/// A secret that is sent as metadata.
+impl FromStr for Secret {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err("visible ASCII characters"),
+        }
     }
 }
 
@@ -49,8 +66,43 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// A task as the user of a command names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskRef {
+    /// By its guid.
+    Id(TaskId),
+    /// By a name that no other task of the account has.
+    Name(String),
+}
+
+impl FromStr for TaskRef {
+    type Err = &'static str;
+
+    /// A mistyped guid is no name.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_guid_like =
+            text.len() > 30 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+        match TaskId::parse(text) {
+            Some(task) => Ok(Self::Id(task)),
+            None if is_guid_like || text.trim().is_empty() => {
+                Err("the guid of a task, a hyphenated UUID, or its name")
+            }
+            None => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for TaskRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(task) => task.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
 /// An address to listen on. The error has this port as an example.
-pub(super) fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Clone {
+pub fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Clone {
     move |text| {
         text.parse().map_err(|_| {
             format!("an IP address and a port, such as 127.0.0.1:{example} or [::]:{example}")
@@ -59,7 +111,7 @@ pub(super) fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, Strin
 }
 
 /// An HTTP URL. A user or password is refused, as messages show the URL.
-pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
+pub fn http_url(text: &str) -> Result<Uri, &'static str> {
     text.parse()
         .ok()
         .filter(|uri: &Uri| {
@@ -71,7 +123,7 @@ pub(super) fn http_url(text: &str) -> Result<Uri, &'static str> {
 }
 
 /// The URL of a server, without user and parameters. A trailing slash is dropped.
-pub(super) fn web_address(text: &str) -> Result<String, String> {
+pub fn web_address(text: &str) -> Result<String, String> {
     let address = text.strip_suffix('/').unwrap_or(text);
     match http_url(address) {
         Ok(_) if !address.contains(['@', '?', '#']) => Ok(address.to_owned()),
@@ -84,7 +136,7 @@ pub(super) fn web_address(text: &str) -> Result<String, String> {
 }
 
 /// A whole number within the range.
-pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
+pub fn number<T: FromStr + PartialOrd + Display + Clone>(
     range: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
@@ -96,7 +148,7 @@ pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
 }
 
 /// A duration within these bounds, such as `1ms` and `1day`.
-pub(super) fn duration(
+pub fn duration(
     shortest: &'static str,
     longest: &'static str,
 ) -> impl Fn(&str) -> Result<Duration, String> + Clone {
@@ -112,7 +164,7 @@ pub(super) fn duration(
 }
 
 /// How often something is done: within these bounds, or 0 for never.
-pub(super) fn interval(
+pub fn interval(
     shortest: &'static str,
     longest: &'static str,
 ) -> impl Fn(&str) -> Result<Duration, String> + Clone {
@@ -120,26 +172,15 @@ pub(super) fn interval(
     move |text| never(text).or_else(|_| often(text).map_err(|expected| format!("0, or {expected}")))
 }
 
-pub(super) fn text(text: &str) -> Result<String, &'static str> {
-    Some(text.to_owned())
-        .filter(|text| !text.is_empty())
-        .ok_or("left out, or set to a value")
-}
-
-pub(super) fn signing_secret(text: &str) -> Result<Secret, String> {
-    Secret::for_signing(text)
-        .ok_or_else(|| format!("a secret of {} bytes at least", Secret::MIN_SIGNING_BYTES))
-}
-
-pub(super) fn secret(text: &str) -> Result<Secret, &'static str> {
-    let is_visible = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    is_visible
-        .then(|| Secret(text.to_owned()))
-        .ok_or("visible ASCII characters")
+pub fn text(text: &str) -> Result<String, &'static str> {
+    match text.is_empty() {
+        true => Err("left out, or set to a value"),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// A file that is there.
-pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
+pub fn existing_file(text: &str) -> Result<PathBuf, String> {
     match fs::metadata(text) {
         Ok(_) => Ok(PathBuf::from(text)),
         Err(_) if text.is_empty() => Err("the path of a file".to_owned()),
@@ -147,22 +188,16 @@ pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-pub(super) fn account(text: &str) -> Result<AccountId, &'static str> {
+pub fn account(text: &str) -> Result<AccountId, &'static str> {
     AccountId::parse(text).ok_or("1 to 64 characters of A-Z a-z 0-9 . _ : -")
 }
 
-pub(super) fn subject(text: &str) -> Result<Subject, String> {
-    let expected = || {
-        format!(
-            "1 to {} bytes without control characters",
-            Subject::MAX_BYTES
-        )
-    };
-    Subject::parse(text).ok_or_else(expected)
+pub fn subject(text: &str) -> Result<Subject, &'static str> {
+    Subject::parse(text).ok_or("1 to 256 bytes without control characters")
 }
 
 /// A list of known scopes. A misspelt one would make a token that allows too little.
-pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
+pub fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
     let scopes = Scope::parse_list(text);
     (!scopes.is_empty() && text.split(' ').all(known))
@@ -170,44 +205,25 @@ pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
         .ok_or("a space-separated list of read, write, translate, admin and index")
 }
 
-pub(super) fn request_id(text: &str) -> Result<RequestId, &'static str> {
+pub fn request_id(text: &str) -> Result<RequestId, &'static str> {
     RequestId::parse(text).ok_or("a hyphenated UUID")
 }
 
-/// A task by its guid or its name. A mistyped guid is no name.
-pub(super) fn task_ref(text: &str) -> Result<TaskRef, &'static str> {
-    let is_guid_like = text.len() > 30 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
-    match TaskId::parse(text) {
-        Some(task) => Ok(TaskRef::Id(task)),
-        None if is_guid_like || text.trim().is_empty() => {
-            Err("the guid of a task, a hyphenated UUID, or its name")
-        }
-        None => Ok(TaskRef::Name(text.to_owned())),
-    }
-}
-
-/// The most letters that the code of a language has, as in ISO 639.
-const MAX_LANGUAGE_CODE_CHARS: usize = 3;
-
-/// A language tag as the service takes it, but for names of languages such as `german`: they
-/// are well-formed tags, and no language has a code of more than three letters.
-pub(super) fn language(text: &str) -> Result<Language, &'static str> {
-    let has_code = |language: &Language| {
-        let code = language.as_str().split('-').next();
-        code.is_some_and(|code| code.len() <= MAX_LANGUAGE_CODE_CHARS)
-    };
+/// A language tag as the service takes it, but for names of languages such as `german`: they are
+/// well-formed tags, and no language of ISO 639 has a code of more than three letters.
+pub fn language(text: &str) -> Result<Language, &'static str> {
     Language::parse(text)
-        .filter(has_code)
+        .filter(|language| language.as_str().find('-').unwrap_or(text.len()) <= 3)
         .ok_or("a BCP-47 tag, such as de or pt-BR, and not the name of a language")
 }
 
-/// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be
-/// taken for the name of a part, and silence the log.
-pub(super) fn log(text: &str) -> Result<Targets, &'static str> {
-    let is_directive = |directive: &str| match directive.split_once('=') {
-        Some((target, level)) => !target.is_empty() && level.parse::<LevelFilter>().is_ok(),
+/// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be taken for
+/// the name of a part, and silence the log.
+pub fn log(text: &str) -> Result<Targets, &'static str> {
+    let is_directive = |directive: &str| {
+        let (part, level) = directive.split_once('=').unwrap_or((directive, directive));
         // An empty text would be the level `error`.
-        None => !directive.is_empty() && directive.parse::<LevelFilter>().is_ok(),
+        !part.is_empty() && level.parse::<LevelFilter>().is_ok()
     };
     text.split(',')
         .all(is_directive)

@@ -37,11 +37,12 @@ impl TranslationClient {
             trust,
             credentials,
             retry,
-        } = &*config.connection;
+        } = &config.connection;
         let channel = client::endpoint(server, trust)?.connect_lazy();
         let client =
             TranslationServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
         let languages = config
+            .translation
             .languages
             .iter()
             .map(|language| language.as_str().to_owned());

@@ -78,7 +78,7 @@ fn a_wrong_setting_is_refused_with_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn config_prints_each_setting_with_its_source() {
+fn config_prints_the_effective_settings() {
     let output = command(&["config", "--config", "e.toml", "--log", "debug"])
         .file(
             "e.toml",
@@ -87,17 +87,17 @@ fn config_prints_each_setting_with_its_source() {
         .env("EXPERTISE_REFLECTION", "true")
         .env("EXPERTISE_LOG", "info")
         .run();
-    let printed = output.stdout;
-    for (setting, source) in [
-        ("log = \"debug\"", "# flag"),
-        ("reflection = true", "# environment"),
-        ("migrate = false", "# file e.toml"),
-        ("listen = \"127.0.0.1:50051\"", "# default"),
+    let printed = output.succeeded().stdout;
+    for setting in [
+        // A flag, a variable, a key of the file, and a default.
+        "log = \"debug\"",
+        "reflection = true",
+        "migrate = false",
+        "listen = \"127.0.0.1:50051\"",
     ] {
-        let found = |line: &str| line.starts_with(setting) && line.ends_with(source);
-        assert!(printed.lines().any(found), "{setting} {source}:\n{printed}");
+        let is_found = printed.lines().any(|line| line == setting);
+        assert!(is_found, "{setting}:\n{printed}");
     }
-    assert!(output.code == Some(0));
 }
 
 #[test]

@@ -9,12 +9,10 @@ use jsonwebtoken::{
 };
 use rustls::pki_types::{SubjectPublicKeyInfoDer, alg_id::ECDSA_P256, pem::PemObject};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{super::crypto::without_leading_zeros, Key, NamedKeys};
+use super::{Key, KeySet};
 use crate::config::Secret;
-
-/// Why a text holds no keys. It never quotes the text.
-pub(super) type KeyFormatError = &'static str;
 
 /// Bytes of the modulus of RSA keys with 2048 to 8192 bits.
 const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
@@ -25,14 +23,14 @@ const POINT_BYTES: usize = 65;
 const ED25519_BYTES: usize = 32;
 
 /// Reads the secret of a file, without the end of its line.
-pub(super) fn secret(text: &[u8]) -> Result<Secret, KeyFormatError> {
+pub(super) fn secret(text: &[u8]) -> Result<Secret, &'static str> {
     let text = str::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
     let secret = Secret::for_signing(text.trim_end_matches(['\r', '\n']));
-    secret.ok_or("its secret is shorter than 32 bytes")
+    secret.map_err(|_| "its secret is shorter than 32 bytes")
 }
 
 /// Reads the public key of a PEM file.
-pub(super) fn public_key(text: &[u8]) -> Result<Key, KeyFormatError> {
+pub(super) fn public_key(text: &[u8]) -> Result<KeySet, &'static str> {
     let label = String::from_utf8_lossy(text);
     if label.contains("PRIVATE KEY-----") {
         return Err(
@@ -61,38 +59,35 @@ pub(super) fn public_key(text: &[u8]) -> Result<Key, KeyFormatError> {
         (Algorithm::ES256, DecodingKey::from_ec_pem(text)),
         (Algorithm::EdDSA, DecodingKey::from_ed_pem(text)),
     ];
-    let mut keys = candidates.into_iter().filter_map(|(algorithm, decoding)| {
-        let decoding = decoding.ok()?;
-        (algorithm != Algorithm::ES256 || is_p256).then_some(Key {
-            algorithm,
-            decoding,
-        })
-    });
-    keys.find(is_usable)
+    candidates
+        .into_iter()
+        .filter(|(algorithm, _)| *algorithm != Algorithm::ES256 || is_p256)
+        .filter_map(|(algorithm, key)| Some((algorithm, key.ok()?)))
+        .find(|(algorithm, key)| is_usable(*algorithm, key))
+        .map(|(algorithm, key)| KeySet::from_key(algorithm, key))
         .ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")
 }
 
 /// Reads a key set. Keys of other types or for other purposes are left out; one must remain.
-pub(super) fn key_set(text: &[u8]) -> Result<NamedKeys, KeyFormatError> {
+pub(super) fn key_set(text: &[u8]) -> Result<KeySet, &'static str> {
     #[derive(Deserialize)]
     struct Set {
-        keys: Vec<serde_json::Value>,
+        keys: Vec<Value>,
     }
     let set: Set =
         serde_json::from_slice(text).map_err(|_| "it is not JSON of the form {\"keys\": […]}")?;
-    let keys = set.keys.into_iter().filter_map(|key| {
-        let jwk: Jwk = serde_json::from_value(key).ok()?;
-        let key = web_key(&jwk)?;
-        Some((jwk.common.key_id, Arc::new(key)))
-    });
-    let keys: Vec<_> = keys.collect();
+    let keys: Vec<_> = set.keys.into_iter().filter_map(web_key).collect();
     match keys.is_empty() {
         true => Err("it has no usable key"),
-        false => Ok(keys),
+        false => Ok(KeySet {
+            keys,
+            serves_any_id: false,
+        }),
     }
 }
 
-fn web_key(jwk: &Jwk) -> Option<Key> {
+fn web_key(key: Value) -> Option<Arc<Key>> {
+    let jwk: Jwk = serde_json::from_value(key).ok()?;
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
@@ -104,30 +99,38 @@ fn web_key(jwk: &Jwk) -> Option<Key> {
         // Such as shared secrets.
         _ => return None,
     };
-    let is_for_signatures = match &jwk.common.public_key_use {
-        None | Some(PublicKeyUse::Signature) => true,
-        Some(PublicKeyUse::Encryption | PublicKeyUse::Other(_)) => false,
-    };
+    let usage = jwk.common.public_key_use.as_ref();
     let operations = jwk.common.key_operations.as_ref();
-    let is_for_verifying = operations.is_none_or(|it| it.contains(&KeyOperations::Verify));
     let named = jwk.common.key_algorithm;
-    let fits = named.is_none_or(|named| named == KeyAlgorithm::from(algorithm));
-    let decoding = DecodingKey::from_jwk(jwk).ok()?;
-    Some(Key {
-        algorithm,
-        decoding,
+    let is_for_tokens = usage.is_none_or(|usage| *usage == PublicKeyUse::Signature)
+        && operations.is_none_or(|it| it.contains(&KeyOperations::Verify))
+        && named.is_none_or(|named| named == KeyAlgorithm::from(algorithm));
+    let mut decoding = DecodingKey::from_jwk(&jwk).ok()?;
+    if let DecodingKeyKind::RsaModulusExponent { n, e } = decoding.kind() {
+        let [n, e] = [n, e].map(|number| without_leading_zeros(number));
+        decoding = DecodingKey::from_rsa_raw_components(n, e);
+    }
+    let is_verifying = is_for_tokens && is_usable(algorithm, &decoding);
+    is_verifying.then(|| {
+        Arc::new(Key {
+            id: jwk.common.key_id,
+            algorithm,
+            decoding,
+        })
     })
-    .filter(is_usable)
-    .filter(|_| is_for_signatures && is_for_verifying && fits)
+}
+
+fn without_leading_zeros(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    number.get(zeros..).unwrap_or_default()
 }
 
 /// Whether the key has the size that its algorithm requires.
-fn is_usable(key: &Key) -> bool {
+fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    match (key.algorithm, key.decoding.kind()) {
+    match (algorithm, key.kind()) {
         (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
-            let (n, e) = (without_leading_zeros(n), without_leading_zeros(e));
-            MODULUS_BYTES.contains(&n.len()) && is_odd(n) && is_odd(e) && e != [1]
+            MODULUS_BYTES.contains(&n.len()) && is_odd(n) && is_odd(e) && *e != [1]
         }
         (Algorithm::RS256, DecodingKeyKind::SecretOrDer(der)) => {
             MODULUS_BYTES.contains(&der.len().saturating_sub(DER_OVERHEAD_BYTES))
@@ -142,8 +145,6 @@ fn is_usable(key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::expect_used)]
-
     use super::*;
 
     const PEM: &str = "-----BEGIN PUBLIC KEY-----
@@ -154,14 +155,9 @@ UV6rjJVDYH2EscbBBeJNYu5IAtbbSNQK2fy++K/0Mtm36WBT0jw56bn1FA==
 
     #[test]
     fn a_truncated_public_key_is_refused() {
-        let whole = PEM.as_bytes();
-        assert_eq!(
-            public_key(whole).expect("a key").algorithm,
-            Algorithm::ES256
-        );
+        assert!(public_key(PEM.as_bytes()).is_ok());
         for length in 0..PEM.trim_end().len() {
-            let cut = whole.get(..length).expect("a part");
-            assert!(public_key(cut).is_err(), "{length}");
+            assert!(public_key(&PEM.as_bytes()[..length]).is_err(), "{length}");
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    ApplyGuide,
+    ApplyArgs, ApplyGuide,
     ids::{TaskIds, put_back},
 };
 use crate::{
@@ -26,7 +26,6 @@ use crate::{
         wording,
     },
     client::{CallError, Client},
-    config::ApplyArgs,
     messages::{
         authored::authored,
         compare::compare_whole,

@@ -83,7 +83,7 @@ pub(super) fn with_examples(program: Command) -> Command {
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
-    use super::{super::command_line, *};
+    use {super::*, crate::cli::command_line};
 
     #[test]
     fn every_command_has_examples_and_each_is_a_command_line() {

@@ -1,0 +1,329 @@
+//! The command line: its subcommands, and what they have in common.
+
+use clap::{
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    builder::Resettable,
+    error::{ContextKind, ContextValue},
+};
+use clap_complete::Shell;
+
+use super::{
+    Format,
+    apply::ApplyArgs,
+    change_feed::ChangesArgs,
+    delete::DeleteArgs,
+    diff::DiffArgs,
+    edit::EditArgs,
+    examples::with_examples,
+    export::ExportArgs,
+    graph::GraphArgs,
+    guide_ref::GuideArg,
+    history::{AliasArgs, HistoryArgs, KeepArgs},
+    import::ImportArgs,
+    lint::LintArgs,
+    list::ListFilters,
+    new::NewArgs,
+    out::OutputFormat,
+    preview::PreviewArgs,
+    references::ReferencesArgs,
+    restore::RestoreArgs,
+    show::ShowArgs,
+};
+use crate::{
+    config::{
+        self, ConfigError, ConnectionConfig, ConnectionSettings, DatabaseCommandConfig,
+        DatabaseUrl, HealthSettings, ServerSettings, SigningSettings, TokenGrant,
+        TranslateSettings, value,
+    },
+    domain::ids::AccountId,
+};
+
+#[derive(Parser)]
+#[command(
+    name = "expertise",
+    about,
+    args_conflicts_with_subcommands = true,
+    after_help = "Flags win over the environment, the environment over the file, the file over defaults."
+)]
+struct CommandLine {
+    #[command(flatten)]
+    server: Box<ServerSettings>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// A subcommand with its arguments and settings. Settings that depend on each other are not checked
+/// yet.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Command {
+    /// Serve; what is done without a subcommand
+    Serve(Box<ServerSettings>),
+    /// Bring the database's schema up to date and end
+    Migrate {
+        /// Distribute the tables of a new database over the nodes of a Citus cluster, by account
+        #[arg(long)]
+        distribute: bool,
+        #[command(flatten)]
+        settings: Box<DatabaseCommandConfig>,
+    },
+    /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
+    Accounts {
+        /// Delete the account with this ID and all that it has, after a question
+        #[arg(requires = "id")]
+        action: Option<AccountsAction>,
+        /// The account
+        #[arg(value_parser = value::account)]
+        id: Option<AccountId>,
+        /// Delete without asking
+        #[arg(long, requires = "action")]
+        force: bool,
+        #[command(flatten)]
+        output: OutputFormat,
+        #[command(flatten)]
+        settings: Box<DatabaseCommandConfig>,
+    },
+    /// Copy another database into the empty one of the settings, such as SQLite to PostgreSQL: ids, etags, revisions and all else stay
+    Copy {
+        /// The database to copy; a password is better kept in a file (PGPASSFILE), as other users of the machine see flags
+        #[arg(long)]
+        from: DatabaseUrl,
+        #[command(flatten)]
+        settings: Box<DatabaseCommandConfig>,
+    },
+    /// Print the effective settings, secrets masked
+    Config {
+        /// Check instead whether a server with these settings can start, and change nothing: exit code 0, or 2 with each reason
+        #[arg(long)]
+        check: bool,
+        #[command(flatten)]
+        settings: Box<ServerSettings>,
+        /// The settings as a file, secrets masked.
+        #[arg(skip)]
+        effective: String,
+    },
+    /// Sign a token with EXPERTISE_JWT_SECRET, or with a private key, and print it
+    Token {
+        #[command(flatten)]
+        grant: TokenGrant,
+        #[command(flatten)]
+        settings: Box<SigningSettings>,
+    },
+    /// Translate what is missing or outdated on a running server, and end; or list it
+    Translate {
+        /// List what is missing or outdated, and translate nothing: no engine is called
+        #[arg(long)]
+        list: bool,
+        /// The form of the list: text is for people, json for scripts
+        #[arg(long, default_value = "text", requires = "list")]
+        format: Format,
+        #[command(flatten)]
+        settings: Box<TranslateSettings>,
+    },
+    #[command(flatten)]
+    Client(Box<ClientCommandConfig>),
+    /// Write a small guide to start from, as a JSON document
+    New(NewArgs),
+    /// Ask a server for its health: exit code 0 if it is SERVING, else 1
+    Health {
+        #[command(flatten)]
+        output: OutputFormat,
+        #[command(flatten)]
+        settings: Box<HealthSettings>,
+    },
+    /// Print a script that makes a shell complete this command line
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print a manual page, for man to show
+    Man {
+        /// The subcommand that the page is about [default: all of them in short]
+        #[arg(value_parser = subcommand)]
+        command: Option<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AccountsAction {
+    Delete,
+}
+
+/// A command on guides, with how a server is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientCommandConfig {
+    connection: ConnectionSettings,
+    pub format: Format,
+    pub command: ClientCommand,
+}
+
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum ClientCommand {
+    /// Import guides, each file a JSON document, into a running server
+    Import(ImportArgs),
+    /// Export a guide as a JSON document of what people write, whose import changes nothing
+    Export(ExportArgs),
+    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
+    Show(ShowArgs),
+    /// List the account's tasks
+    List(ListFilters),
+    /// Edit a guide as a JSON document in an editor, and import it
+    Edit(EditArgs),
+    /// Show what an import would change, or how a revision differs: exit code 0 if nothing, 1 if something, 2 after a failure
+    Diff(DiffArgs),
+    /// Make the account's guides match a directory: create, update, and delete with --prune
+    Apply(ApplyArgs),
+    /// Delete tasks with their steps
+    Delete(DeleteArgs),
+    /// List the revisions of a guide, the newest first, or the deleted guides
+    History(HistoryArgs),
+    /// Keep a guide as it is now, as a revision
+    Keep(KeepArgs),
+    /// Make a guide what a revision of it says, also after it was deleted
+    Restore(RestoreArgs),
+    /// Name a revision, show which one a name is of, or remove the name
+    Alias(AliasArgs),
+    /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
+    Changes(ChangesArgs),
+    /// Check guides, stored ones or documents in files and directories: exit code 1 if there is an error
+    Lint(LintArgs),
+    /// Show which steps a user sees with these answers
+    Preview(PreviewArgs),
+    /// List what refers to a task, or sets and reads a variable
+    References(ReferencesArgs),
+    /// Draw a guide: its steps in order, what each answer shows, subtasks, and what nobody comes to
+    Graph(GraphArgs),
+}
+
+impl Command {
+    /// Reads command line, environment and file of this process.
+    pub fn from_process(version: String) -> Result<Self, ConfigError> {
+        let program = without_unused_variables(command_line(version));
+        let matches = config::read(program).map_err(with_tip)?;
+        let CommandLine { server, command } = CommandLine::from_arg_matches(&matches)?;
+        let mut command = command.unwrap_or(Self::Serve(server));
+        if let (Self::Config { effective, .. }, Some((_, matches))) =
+            (&mut command, matches.subcommand())
+        {
+            *effective = config::effective_settings(matches);
+        }
+        Ok(command)
+    }
+}
+
+impl ClientCommandConfig {
+    /// How the server is called; `None` if the command works on files alone.
+    pub fn connection(&self) -> Result<Option<ConnectionConfig>, Vec<String>> {
+        let needs_server = match &self.command {
+            ClientCommand::Lint(lint) => lint.needs_server(),
+            ClientCommand::Graph(graph) => matches!(graph.guide, GuideArg::Stored(_)),
+            _ => true,
+        };
+        match needs_server {
+            true => self.connection.clone().check().map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+/// Each command has the settings of a connection and, unless it has its own, `--format`.
+impl Subcommand for ClientCommandConfig {
+    fn augment_subcommands(program: clap::Command) -> clap::Command {
+        let commands = ClientCommand::augment_subcommands(clap::Command::new("commands"));
+        program.subcommands(commands.get_subcommands().cloned().map(|command| {
+            let has_own_format = command.get_arguments().any(|it| it.get_id() == "format");
+            let command = match has_own_format {
+                true => command,
+                false => OutputFormat::augment_args(command),
+            };
+            // Among those of the program, not among these.
+            ConnectionSettings::augment_args(command.display_order(None))
+        }))
+    }
+
+    fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
+        Self::augment_subcommands(program)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        ClientCommand::has_subcommand(name)
+    }
+}
+
+impl FromArgMatches for ClientCommandConfig {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let command = ClientCommand::from_arg_matches(matches)?;
+        let shared = matches.subcommand().map_or(matches, |(_, shared)| shared);
+        Ok(Self {
+            connection: ConnectionSettings::from_arg_matches(shared)?,
+            format: match command {
+                ClientCommand::Graph(_) => Format::Text,
+                _ => OutputFormat::from_arg_matches(shared)?.format,
+            },
+            command,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The command line of this program; `--version` prints the version.
+pub fn command_line(version: String) -> clap::Command {
+    let program = with_examples(CommandLine::command().version(version));
+    config::with_uniform_names(program)
+}
+
+/// The variables that say how a server is called do not concern a command that works on files
+/// alone, even if they are wrong.
+fn without_unused_variables(program: clap::Command) -> clap::Command {
+    let offline = program.clone().mut_subcommands(|command| {
+        match ["lint", "graph"].contains(&command.get_name()) {
+            true => command.mut_args(|setting| setting.env(Resettable::Reset)),
+            false => command,
+        }
+    });
+    let matches = offline.clone().try_get_matches();
+    let command = matches.and_then(|matches| ClientCommandConfig::from_arg_matches(&matches));
+    match command.map(|command| command.connection()) {
+        Ok(Ok(None)) => offline,
+        _ => program,
+    }
+}
+
+/// Adds a tip to the error about a short flag that stands before its command.
+fn with_tip(error: ConfigError) -> ConfigError {
+    let ConfigError::Usage(mut error) = error else {
+        return error;
+    };
+    let flag = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => flag.clone(),
+        _ => return error.into(),
+    };
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == *flag)
+        && ["-a", "-s"].contains(&&*flag)
+    {
+        let tip = format!("it belongs after the command, such as `expertise list {flag} …`");
+        let tip = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tip);
+    }
+    error.into()
+}
+
+fn subcommand(name: &str) -> Result<String, String> {
+    match CommandLine::command().find_subcommand(name) {
+        Some(_) => Ok(name.to_owned()),
+        None => Err("a subcommand, which `expertise --help` lists".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command_line(String::new()).debug_assert();
+    }
+}

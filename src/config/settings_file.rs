@@ -1,0 +1,105 @@
+//! The settings in the TOML file of `--config`.
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+
+use clap::{Arg, Args};
+
+use super::{
+    read::{unknown, wrong},
+    server::server_settings,
+};
+use crate::files;
+
+/// The flag of the commands that read the settings of a server. [`SettingsFile`] looks for it before
+/// the command line is parsed, as the settings of the file are defaults.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[group(skip)]
+pub struct SettingsFileArg {
+    /// A TOML file of settings; its keys are the flags with _ for -
+    #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
+    config: Option<PathBuf>,
+}
+
+#[derive(Default)]
+pub struct SettingsFile {
+    path: PathBuf,
+    texts: BTreeMap<String, String>,
+}
+
+impl SettingsFile {
+    /// Reads the file that the command line names, and finds what is wrong with it.
+    pub fn from_command_line(args: &[OsString]) -> (Self, Vec<String>) {
+        let mut args = args.iter().take_while(|arg| *arg != "--");
+        let path = args.by_ref().find_map(|arg| match arg.to_str()? {
+            "--config" => Some(None),
+            arg => arg.strip_prefix("--config=").map(|path| Some(path.into())),
+        });
+        let Some(path) = path.and_then(|path| path.or_else(|| args.next().map(PathBuf::from)))
+        else {
+            return (Self::default(), Vec::new());
+        };
+        let mut file = Self {
+            path,
+            ..Self::default()
+        };
+        let faults = file.read().unwrap_or_else(|reason| {
+            let fault = wrong("--config", file.path.display(), "a readable TOML file");
+            vec![format!("{fault}: {reason}")]
+        });
+        (file, faults)
+    }
+
+    /// Reads the settings, and returns what is wrong with some of them. Fails if the file has none.
+    fn read(&mut self) -> Result<Vec<String>, String> {
+        let text = files::read(&self.path).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
+        let table: toml::Table = text.parse().map_err(|error| toml_reason(&text, &error))?;
+        let settings = server_settings();
+        let known: Vec<&str> = settings.iter().map(|it| it.get_id().as_str()).collect();
+        let mut faults = Vec::new();
+        for (key, value) in table {
+            let name = self.name(&key);
+            let text = match value {
+                _ if !known.contains(&key.as_str()) => Err(unknown(name, &key, &known)),
+                toml::Value::String(text) => Ok(text),
+                toml::Value::Integer(number) => Ok(number.to_string()),
+                toml::Value::Boolean(truth) => Ok(truth.to_string()),
+                _ => Err(format!(
+                    "{name} is of type {}: it must be a string, a whole number or a boolean",
+                    value.type_str()
+                )),
+            };
+            match text {
+                Ok(text) => drop(self.texts.insert(key, text)),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        Ok(faults)
+    }
+
+    /// A key as messages name it.
+    pub fn name(&self, key: &str) -> String {
+        format!("{key} in {}", self.path.display())
+    }
+
+    pub fn set_default(&self, setting: Arg) -> Arg {
+        match self.texts.get(setting.get_id().as_str()) {
+            // Help would print the default, which may be a secret.
+            Some(text) => setting.default_value(text.clone()).hide_default_value(true),
+            None => setting,
+        }
+    }
+}
+
+/// The parser's message on one line, without the text around it, which may hold a secret.
+fn toml_reason(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().lines().next().unwrap_or("not TOML");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!(
+            "line {}: {message}; a value that is neither a number nor true or false needs quotes, \
+             as in listen = \"…\"",
+            before.matches('\n').count() + 1
+        ),
+        None => message.to_owned(),
+    }
+}
