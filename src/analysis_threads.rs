@@ -1,5 +1,5 @@
-//! Work that takes more than a millisecond of processor time runs on threads of its own, so
-//! that the threads of the runtime are free for other calls.
+//! Runs work that takes more than a millisecond of processor time on separate threads, so that the
+//! threads of the runtime are free for other calls.
 
 use std::{
     sync::Arc,
@@ -18,21 +18,21 @@ use crate::{
     },
 };
 
-/// Work of at most this weight, in steps, conditions, targets and keys, is light: it takes
-/// less time than the change of threads.
+/// Work of at most this weight, in steps, conditions, targets and keys, is light: it takes less
+/// time than moving it to another thread.
 const MAX_LIGHT_WEIGHT: usize = 300;
-/// How long light work may take on a thread of the runtime. If it takes longer, it is restarted on a
-/// thread of its own.
+/// How long light work may take on a thread of the runtime. If it takes longer, it is restarted on
+/// a separate thread.
 const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
 /// The niceness of [`AnalysisThreads`]. Each gets a third of the processor time of a normal thread.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
-/// Memory of an analysis for each step, condition, target and key of a guide, in addition to the guide
-/// itself: findings, and formulas of walkthroughs.
+/// The bytes that an analysis takes for each step, condition, target and key of a guide, in
+/// addition to the guide itself: findings, and formulas of walkthroughs.
 const ANALYSIS_BYTES_PER_WEIGHT: usize = 4 * 1024;
 /// The maximum memory of an analysis in addition to the guide.
 const MAX_ANALYSIS_BYTES: usize = 96 * 1024 * 1024;
-/// The part of the memory of all calls that an analysis may reserve: an eighth.
+/// An analysis may reserve one eighth of the memory of all calls.
 const ANALYSIS_SHARE: usize = 8;
 
 /// The threads that analyses may use concurrently.
@@ -45,8 +45,8 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the
-    /// call holds is held until it has stopped.
+    /// Runs an analysis of a guide of this weight. The analysis stops when its call is over. What
+    /// the call holds is released only after the analysis has stopped.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
     pub async fn run<T: Send + 'static>(
@@ -64,8 +64,8 @@ impl AnalysisThreads {
         self.run_on_own_thread(weight, analysis).await
     }
 
-    /// Runs work whose time grows with the weight alone: light work here, other work on a thread
-    /// of its own, as [`Self::run`] does.
+    /// Runs work whose duration depends only on its weight. Light work runs on this thread, other
+    /// work on a separate thread, as in [`Self::run`].
     pub async fn run_once<T: Send + 'static>(
         &self,
         weight: usize,
@@ -100,8 +100,9 @@ impl AnalysisThreads {
     }
 }
 
-/// Runs light work here, and other work on a thread of its own. It is for short work of calls that
-/// hold what others need, such as a transaction, and so cannot wait for a thread for analyses.
+/// Runs light work on this thread, and other work on a separate one. It is for short work of calls
+/// that hold something that others need, such as a transaction, and so must not wait for an
+/// analysis thread.
 pub async fn run_by_weight<T: Send + 'static>(
     weight: usize,
     work: impl FnOnce() -> T + Send + 'static,
@@ -112,8 +113,8 @@ pub async fn run_by_weight<T: Send + 'static>(
     }
 }
 
-/// As [`run_by_weight`], for analyses, which stop when the call is over. They may hold a connection that
-/// other calls wait for, so they do not yield.
+/// Like [`run_by_weight`], for analyses that stop when the call is over. They may hold a connection
+/// that other calls wait for, so they do not yield.
 pub async fn analyse_by_weight<T: Send + 'static>(
     weight: usize,
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
@@ -126,7 +127,7 @@ pub async fn analyse_by_weight<T: Send + 'static>(
     }
 }
 
-/// An analysis that is told to stop when the current call is over.
+/// An analysis with a signal that stops it when the current call is over.
 fn stopping_with_call<T>(
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> impl FnOnce() -> Option<T> + Send + 'static {
@@ -137,7 +138,7 @@ fn stopping_with_call<T>(
     }
 }
 
-/// Runs an analysis on a thread of its own, which yields to other work.
+/// Runs an analysis on a separate low-priority thread.
 async fn on_yielding_thread<T: Send + 'static>(
     analysis: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
@@ -153,16 +154,16 @@ async fn on_yielding_thread<T: Send + 'static>(
     result.await.map_err(|_| panicked())
 }
 
-/// Lowers the priority of this thread. If the system does not allow that, it is left as it is.
+/// Lowers the priority of this thread, if the system allows it.
 fn yield_to_others() {
-    // Elsewhere this is the priority of the whole process.
+    // On other systems this would lower the priority of the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICENESS);
 }
 
 async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let span = tracing::Span::current();
-    // The work goes on when the call is cancelled, and its memory counts until then.
+    // The work continues if the call is cancelled, so its memory counts until the work ends.
     let call = CallContext::current();
     let work = tokio::task::spawn_blocking(move || {
         let result = span.in_scope(work);

@@ -1,5 +1,5 @@
-//! Regular files. Reading one never waits for a writer, as a FIFO would, and writing one never
-//! follows a link.
+//! Reads and writes regular files. A read never waits for a writer, as a read of a FIFO would. A
+//! write never follows a link.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -17,7 +17,7 @@ const NEW_FILE_MODE: u32 = 0o666;
 /// Opens a regular file for reading. Links are followed.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A FIFO without a writer is opened, too, and refused.
+    // This also opens a FIFO that has no writer, so that it can be rejected.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = options.read(true).custom_flags(flags).open(path)?;
     let kind = file.metadata()?.file_type();
@@ -30,9 +30,9 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Fails if other users may access the file. A group may read a file of root, as systemd and
-/// Kubernetes give files to a process that is not root's: systemd by an ACL, whose mask is shown as
-/// permissions of the group.
+/// Fails if other users may access the file. A group may read a file that root owns, because
+/// systemd and Kubernetes provide files to unprivileged processes that way. systemd uses an ACL,
+/// whose mask appears as the permissions of the group.
 pub(crate) fn check_private(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
     match is_private(metadata.mode(), metadata.uid(), geteuid().as_raw()) {
@@ -59,7 +59,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file whole, or leaves what was there. A link is refused: it may lead anywhere.
+/// Writes a file atomically. Fails for a link, which may lead anywhere.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let existing = match fs::symlink_metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -86,12 +86,12 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     }
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    // Takes the place of the name. A link that was made meanwhile is replaced, not followed.
+    // A link that was created in the meantime is replaced, not followed.
     file.persist(path)?;
     Ok(())
 }
 
-/// Writes a new file. Fails if there is anything of this name, even a link that leads nowhere.
+/// Writes a new file. Fails if anything with this name exists, even a dangling link.
 pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)

@@ -1,4 +1,4 @@
-//! Requests over HTTP that the program makes itself.
+//! HTTP requests that the program makes.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -8,7 +8,7 @@ use rustls::crypto::ring;
 /// A client with a time limit for each request. It uses the system's certificate store, follows
 /// no redirects, which could lead credentials elsewhere, and uses no proxy for a local URL.
 pub(crate) fn client(timeout: Duration, url: &str) -> Result<Client, reqwest::Error> {
-    // An error means that the process has a provider already.
+    // An error means that the process already has a provider.
     let _ = ring::default_provider().install_default();
     let mut builder = Client::builder()
         .timeout(timeout)
@@ -16,7 +16,7 @@ pub(crate) fn client(timeout: Duration, url: &str) -> Result<Client, reqwest::Er
         .user_agent(concat!("expertise/", env!("CARGO_PKG_VERSION")));
     let url = Url::parse(url).ok();
     if url.as_ref().is_some_and(|url| url.scheme() == "http") {
-        // Without TLS, the client must also start where there is no certificate store.
+        // Without TLS, the client must work even if there is no certificate store.
         builder = builder.tls_certs_only([]);
     }
     if url.as_ref().and_then(Url::host_str).is_some_and(is_local) {

@@ -1,4 +1,4 @@
-//! The generated contract: messages, servers and clients of `expertise.v1`.
+//! The generated API: messages, servers and clients of `expertise.v1`.
 //!
 //! The comments of the proto files document the generated items.
 
@@ -19,11 +19,11 @@ pub mod v1 {
     tonic::include_proto!("expertise.v1");
 }
 
-/// Encoded descriptors of the contract and its imports, with annotations and without comments;
-/// reflection serves them.
+/// Encoded descriptors of the API and its imports, with annotations but without comments.
+/// Reflection serves them.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// A code as the gRPC specification spells it.
+/// The name of a code in the gRPC specification.
 pub fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

@@ -23,12 +23,12 @@ use crate::{
     terminal::escape_formatting,
 };
 
-/// The only target that may log below a warning, whatever the filter says: other
-/// crates log statements, headers and frames there, and so bodies and tokens.
+/// The only target that may log below WARN, whatever the filter says. At those levels other crates
+/// log statements, headers, and frames, and so bodies and tokens.
 const OWN_TARGET: &str = "expertise";
 
-/// Beginnings of targets that never log. The database driver logs messages of the server,
-/// errors and parameters of URLs; the store logs what matters of them in its own words.
+/// Prefixes of targets that never log. The database driver logs server messages, errors, and URL
+/// parameters. The store logs what matters about them in its own words.
 const SILENCED_TARGETS: [&str; 2] = ["sqlx", "sea_orm"];
 
 /// Starts logging to standard error as configured, panics included. Later calls in a
@@ -45,17 +45,17 @@ pub fn start(config: &LogConfig) {
     };
     // Both filters apply to the whole registry. A filter of one layer would lose the next
     // event after a library has checked whether a level is enabled.
-    let initialised = tracing_subscriber::registry()
+    let initialized = tracing_subscriber::registry()
         .with(lines)
         .with(config.filter.clone())
         .with(most_verbose())
         .try_init();
-    if initialised.is_ok() {
+    if initialized.is_ok() {
         log_panics();
     }
 }
 
-/// Writes lines whose characters cannot change how a terminal or a viewer shows the others.
+/// Escapes characters that could change how a terminal or viewer displays the rest of the log.
 struct SafeLines<W>(W);
 
 impl<W: Write> Write for SafeLines<W> {
@@ -74,7 +74,7 @@ impl<W: Write> Write for SafeLines<W> {
     }
 }
 
-/// The most that is logged, whatever the settings say.
+/// The upper limit on what is logged, whatever the settings say.
 fn most_verbose() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)
@@ -82,7 +82,7 @@ fn most_verbose() -> Targets {
         .with_targets(SILENCED_TARGETS.map(|target| (target, LevelFilter::OFF)))
 }
 
-/// Logs where a panic happened. Its message is left out, as it may quote data.
+/// Logs where a panic happened. Leaves out its message, which may quote data.
 fn log_panics() {
     panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);

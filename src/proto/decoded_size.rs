@@ -1,7 +1,7 @@
-//! How much memory a message takes when it is decoded, computed before it is.
+//! Computes how much memory a message will take, before it is decoded.
 //!
-//! An empty element is two bytes of a message and hundreds of bytes of memory, so the
-//! length of a message alone does not bound what it takes.
+//! An empty element takes two bytes in a message and hundreds of bytes in memory, so the length of
+//! a message alone does not bound its memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,13 +21,13 @@ use super::FILE_DESCRIPTOR_SET;
 const HEADER_BYTES: usize = 24;
 /// A number, or a pointer.
 const WORD_BYTES: usize = 8;
-/// For how many elements a list has room from its first one, and for how many entries a map.
+/// The capacity of a list from its first element on, and of a map from its first entry on.
 const LIST_ROOM: usize = 4;
 const MAP_ROOM: usize = 11;
-/// prost refuses messages that nest deeper.
+/// prost rejects messages that nest deeper.
 const MAX_DEPTH: usize = 100;
 
-/// The sizes of the contract's messages, without the texts in them.
+/// The sizes of the API's messages, without the texts in them.
 pub struct DecodedSizes {
     /// The index of each request's message, by `/package.Service/Method`.
     requests: HashMap<String, usize>,
@@ -59,7 +59,7 @@ enum Content {
 }
 
 impl DecodedSizes {
-    /// Those of the contract.
+    /// The sizes of the messages of the API.
     pub fn of_contract() -> Self {
         // The descriptors are valid: the tests read them.
         let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
@@ -90,7 +90,7 @@ impl DecodedSizes {
         self.of_message(self.requests.get(rpc).copied(), message, limit)
     }
 
-    /// The same for a document.
+    /// The same for the elements of a document.
     pub fn of_document(&self, document: impl Buf) -> usize {
         self.of_message(self.document, document, usize::MAX)
     }
@@ -108,7 +108,7 @@ impl DecodedSizes {
     }
 }
 
-/// The messages of the contract and its imports by name, such as `.expertise.v1.Step`.
+/// The messages of the API and its imports by name, such as `.expertise.v1.Step`.
 struct Schema<'a> {
     messages: BTreeMap<String, &'a DescriptorProto>,
 }
@@ -186,7 +186,7 @@ impl<'a> Schema<'a> {
             return 0;
         };
         let mut bytes = 0;
-        // Of a oneof, the largest field.
+        // A oneof is as large as its largest field.
         let mut oneofs = BTreeMap::new();
         for field in &message.field {
             let own = self.field_bytes(field);
@@ -198,18 +198,18 @@ impl<'a> Schema<'a> {
                 _ => bytes += own,
             }
         }
-        // A word tells which field of a oneof is set.
+        // A word stores which field of a oneof is set.
         let oneofs = oneofs.into_values().map(|largest| largest + WORD_BYTES);
         bytes + oneofs.sum::<usize>()
     }
 
-    /// The part of a field in the struct of its message.
+    /// The bytes that a field takes in the struct of its message.
     fn field_bytes(&self, field: &FieldDescriptorProto) -> usize {
         match field.r#type() {
             _ if is_list(field) => HEADER_BYTES,
             Type::String | Type::Bytes => HEADER_BYTES,
             Type::Message if !is_boxed(field) => self.message_bytes(field.type_name()),
-            // The flag whether it is set takes a word of its own.
+            // The flag that says whether it is set takes a word.
             Type::Int64 | Type::Double if field.proto3_optional() => 2 * WORD_BYTES,
             _ => WORD_BYTES,
         }
@@ -221,8 +221,8 @@ fn is_list(field: &FieldDescriptorProto) -> bool {
     field.label() == Label::Repeated
 }
 
-/// Whether a message holds a pointer to the field, as `build.rs` says. prost also boxes a field
-/// that contains its own message, of which the contract has none.
+/// Whether a message holds a pointer to the field, as configured in `build.rs`. prost also boxes
+/// fields that contain their own message, but the API has none.
 fn is_boxed(field: &FieldDescriptorProto) -> bool {
     field.name() == "task_json"
 }
@@ -235,7 +235,7 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts the elements of a message that ends where `end` bytes are left. `None` where it
+    /// Counts the elements of a message that ends where `end` bytes are left. Returns `None` if it
     /// cannot be decoded.
     fn count(
         &mut self,
@@ -245,7 +245,7 @@ impl Counter<'_> {
         depth: usize,
     ) -> Option<()> {
         let fields = self.sizes.messages.get(message)?;
-        // Which fields have occurred, by their places.
+        // Which fields have occurred, by position.
         let mut seen = 0_u64;
         while buffer.remaining() > end && self.bytes <= self.limit {
             let (number, wire_type) = decode_key(buffer).ok()?;
@@ -278,8 +278,8 @@ impl Counter<'_> {
     }
 }
 
-/// Reads the length of a field, and returns how many bytes are left behind the field. `None`
-/// if it is longer than the message, behind which `end` bytes are left.
+/// Reads the length of a field, and returns how many bytes are left after the field. Returns `None`
+/// if the field is longer than the message, after which `end` bytes are left.
 fn rest_behind_field(buffer: &mut impl Buf, end: usize) -> Option<usize> {
     let length = decode_length_delimiter(&mut *buffer).ok()?;
     let rest = buffer.remaining().checked_sub(length)?;

@@ -24,14 +24,14 @@ use prelude::*;
 mod prelude {
     pub use sea_orm::entity::prelude::*;
 
-    /// Of a table whose rows outlive what they describe, so that it has no foreign keys.
+    /// For tables without foreign keys, because their rows outlive what they describe.
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
     pub enum Relation {}
 }
 
 /// A table whose rows belong to accounts.
 pub trait AccountEntity: EntityTrait {
-    /// The column with the account, which is the first one of the primary key.
+    /// The column with the account, which comes first in the primary key.
     const ACCOUNT: Self::Column;
 }
 

@@ -1,5 +1,5 @@
-//! Errors of the database, by how the service reacts to them. The driver's own text stays in this module,
-//! as it may quote stored values.
+//! Errors of the database, classified by how the service reacts to them. The driver's text never
+//! leaves this module, because it may quote stored values.
 
 use std::{
     borrow::Cow,
@@ -36,8 +36,8 @@ pub enum StoreError {
     /// The call would read this many bytes of large rows and has no permit for that. It waits for one
     /// and is retried. See [`LARGE_BYTES`](super::read::LARGE_BYTES).
     NeedsLargeReadPermit(usize),
-    /// The write is to keep checkpoints of the guides of these tasks, and has not locked them. It is
-    /// retried, and locks them first, with the other tasks that it has locked.
+    /// The write must create checkpoints of the guides of these tasks, but has not locked the
+    /// guides. It is retried, and locks them first, with the other tasks that it has locked.
     NeedsCheckpoints {
         guides: Vec<TaskId>,
         others: Vec<TaskId>,
@@ -55,8 +55,8 @@ impl From<DbErr> for StoreError {
 }
 
 impl StoreError {
-    /// The error of a failed COMMIT. If the connection is lost meanwhile, the write may
-    /// have been committed.
+    /// The error of a failed COMMIT. If the connection was lost during the COMMIT, the outcome of
+    /// the write is unknown.
     pub fn from_commit(err: DbErr) -> Self {
         // Without a connection, no COMMIT was sent.
         let sent = !matches!(err, DbErr::ConnectionAcquire(_) | DbErr::Conn(_));
@@ -162,10 +162,10 @@ fn classify_code(code: &str) -> Option<StoreError> {
         "55P03" => StoreError::Locked,
         // A read-only transaction: the server is a standby, or the database is set to read-only.
         "25006" => StoreError::Unavailable(Outage::ReadOnly),
-        // SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE are what SQLite reports when a quota or a limit of
-        // the file size is reached.
+        // SQLite reports SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE when a quota or a file size
+        // limit is reached.
         "53100" | "778" | "4874" => StoreError::Unavailable(Outage::Full),
-        // Time-outs that end the connection of a transaction.
+        // Timeouts that end the connection of a transaction.
         "25P03" | "25P04" => StoreError::Unavailable(Outage::Unreachable),
         // Query canceled.
         "57014" => StoreError::Unavailable(Outage::StatementTimeout),
@@ -185,7 +185,7 @@ fn classify_code(code: &str) -> Option<StoreError> {
     })
 }
 
-/// The primary code of an error of SQLite; `None` for PostgreSQL.
+/// The primary code of an SQLite error; `None` for PostgreSQL.
 pub(super) fn primary_sqlite_code(code: &str) -> Option<u32> {
     let is_sqlite = code.len() < 5;
     let code: u32 = code.parse().ok().filter(|_| is_sqlite)?;

@@ -15,7 +15,7 @@ pub struct Json<T>(pub T);
 
 impl<T: Serialize> From<Json<T>> for Value {
     fn from(Json(value): Json<T>) -> Self {
-        // A value that cannot be encoded becomes NULL, which its column refuses.
+        // A value that cannot be encoded becomes NULL, which the column rejects.
         Value::String(serde_json::to_string(&value).ok())
     }
 }

@@ -12,11 +12,11 @@ use opentelemetry::{
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 
 const HEADERS: [&str; 2] = ["traceparent", "tracestate"];
-/// The longest header in bytes, as spans hold `tracestate` until they are exported. A longer one
-/// is dropped.
+/// The maximum length of a header in bytes. Longer headers are dropped, because spans hold
+/// `tracestate` until they are exported.
 const MAX_HEADER_BYTES: usize = 512;
 
-/// The caller's span. A malformed header is ignored, so that no call fails for it.
+/// The caller's span. Malformed headers are ignored, so they never fail a call.
 pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
     let texts = HEADERS.map(|name| Some((name.to_owned(), joined(headers, name)?)));
     let texts: HashMap<String, String> = texts.into_iter().flatten().collect();
@@ -25,7 +25,8 @@ pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
     span.is_valid().then_some(span)
 }
 
-/// All headers of this name as one list. Two parents are none.
+/// Joins all headers of this name into one list. Two `traceparent` headers are invalid together, so
+/// both are ignored.
 fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
     let values = headers.get_all(name).iter().map(|value| value.to_str());
     let values: Vec<&str> = values.collect::<Result<_, _>>().ok()?;

@@ -1,9 +1,9 @@
 //! Traces: a span for each call and for its work in the database, exported to a
 //! collector over OTLP.
 //!
-//! *Invariants:* no call waits for the collector: spans go into a bounded queue, and are lost
-//! if the collector is slow or away; OpenTelemetry logs why. Attributes hold what a log line may
-//! hold, and no content of guides.
+//! *Invariants:* no call waits for the collector. Spans go into a bounded queue, and are dropped if
+//! the collector is slow or unreachable; OpenTelemetry logs why. Attributes contain only what a log
+//! line may contain, and never the content of guides.
 
 use std::{
     env,
@@ -46,7 +46,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a shutdown waits for the export of the last spans.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why traces cannot be exported. A display is one line.
+/// Why traces cannot be exported. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[error("EXPERTISE_OTLP_ENDPOINT is \"{endpoint}\": {reason}")]
 pub struct TracesError {
@@ -54,15 +54,14 @@ pub struct TracesError {
     reason: String,
 }
 
-/// Exports spans.
 pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
 }
 
 impl Traces {
-    /// Starts to export spans to a collector, which need not be there yet. Must be called
-    /// in a runtime.
+    /// Starts exporting spans to a collector, which need not be reachable yet. Must be called
+    /// within a Tokio runtime.
     pub fn start(endpoint: &Uri) -> Result<Self, TracesError> {
         let exporter = exporter(endpoint).map_err(|reason| TracesError {
             endpoint: endpoint.clone(),
@@ -76,7 +75,7 @@ impl Traces {
         let processor = BatchSpanProcessor::builder(exporter)
             .with_batch_config(config)
             .build();
-        // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over these.
+        // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these.
         let resource = Resource::builder_empty()
             .with_attributes([
                 KeyValue::new("service.name", env!("CARGO_PKG_NAME")),
@@ -94,12 +93,13 @@ impl Traces {
         Ok(Self { provider, tracer })
     }
 
-    /// Makes spans that are exported here.
+    /// A tracer whose spans are exported here.
     pub fn tracer(&self) -> Tracer {
         Tracer(self.tracer.clone())
     }
 
-    /// Exports the last spans, until `deadline`, for a few seconds at most.
+    /// Exports the remaining spans. Stops at `deadline`, and after [`SHUTDOWN_TIMEOUT`] at the
+    /// latest.
     pub async fn end(self, deadline: Instant) {
         let deadline = deadline.min(Instant::now() + SHUTDOWN_TIMEOUT);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -133,25 +133,23 @@ fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> 
         .map_err(|error| format!("no exporter can be set up: {error}"))
 }
 
-/// Makes spans.
 #[derive(Clone)]
 pub struct Tracer(SdkTracer);
 
-/// How a call has ended, for its span.
+/// How a call ended.
 pub struct SpanOutcome<'a> {
-    /// The status code.
     pub code: Code,
-    /// The reason of the contract; empty for OK.
+    /// The error reason; empty for OK.
     pub reason: &'a str,
     /// The caller's account; empty without valid credentials.
     pub account: &'a str,
 }
 
-/// The span of a call that has not ended.
+/// The span of a call in progress.
 pub struct CallSpan(Span);
 
 impl Tracer {
-    /// The span of a call that starts; `rpc` is `package.Service/Method`.
+    /// Starts the span of a call; `rpc` is `package.Service/Method`.
     pub fn call(
         &self,
         rpc: &str,
@@ -177,12 +175,10 @@ impl Tracer {
 }
 
 impl CallSpan {
-    /// The ids of the span and its trace.
     pub fn context(&self) -> &SpanContext {
         self.0.span_context()
     }
 
-    /// Ends the span.
     pub fn end(mut self, outcome: &SpanOutcome<'_>) {
         let SpanOutcome {
             code,
@@ -204,7 +200,7 @@ impl CallSpan {
     }
 }
 
-/// The codes that OpenTelemetry counts as errors of a server.
+/// The codes that OpenTelemetry classifies as server errors.
 fn is_server_error(code: Code) -> bool {
     matches!(
         code,
@@ -217,7 +213,7 @@ fn is_server_error(code: Code) -> bool {
     )
 }
 
-/// Records spans below the span of a sampled call.
+/// Records child spans of a sampled call.
 pub struct ChildSpans {
     tracer: Tracer,
     parent: SpanContext,

@@ -10,13 +10,13 @@ use crate::{config::PostgresUrl, store::error::explanation};
 
 /// SQLSTATE too_many_connections.
 const TOO_MANY_CONNECTIONS: &str = "53300";
-/// Parts of the texts of PgBouncer that say that a later attempt may succeed.
+/// Phrases in errors of PgBouncer that mean that a later attempt may succeed.
 const TEMPORARY_REFUSALS: [&str; 4] = ["timeout", "server", "too many", "no more connections"];
 /// SQLSTATE invalid_catalog_name.
 const NO_DATABASE: &str = "3D000";
 /// SQLSTATE invalid_password.
 const WRONG_PASSWORD: &str = "28P01";
-/// SQLSTATE protocol_violation, which PgBouncer has for all refusals.
+/// SQLSTATE protocol_violation, which PgBouncer uses for every refusal.
 const PGBOUNCER: &str = "08P01";
 
 pub const NO_ANSWER: &str =
@@ -28,7 +28,7 @@ const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, incl
 pub struct Failure {
     /// What is wrong, and what to do.
     pub why: Cow<'static, str>,
-    /// Whether it may pass by itself. Otherwise it stays until a setting is changed.
+    /// Whether the failure may be temporary. Otherwise it lasts until a setting is changed.
     may_pass: bool,
 }
 
@@ -46,7 +46,7 @@ fn permanent(why: impl Into<Cow<'static, str>>) -> Failure {
     }
 }
 
-/// The error of a connection to PostgreSQL, without user and password.
+/// Describes a failed connection to PostgreSQL, without the user and password.
 pub fn connect_error(
     url: &PostgresUrl,
     options: &PgConnectOptions,
@@ -76,11 +76,11 @@ pub fn connect_error(
 pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure {
     match err {
         sqlx::Error::Io(err) => match err.get_ref().and_then(|err| err.downcast_ref()) {
-            // The driver reports an error of TLS as one of the network.
+            // The driver reports TLS errors as network errors.
             Some(err) => permanent(tls_message(err)),
             None => network_failure(options, err),
         },
-        // Only the driver's text tells this from other errors of TLS.
+        // Only the driver's text distinguishes this from other TLS errors.
         sqlx::Error::Tls(err) if err.to_string() == "server does not support TLS" => {
             permanent("the server offers no TLS: set it up there, or change sslmode in the URL")
         }
@@ -88,8 +88,8 @@ pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure
         sqlx::Error::Configuration(_) => {
             permanent("sslcert and sslkey cannot be used: check both files")
         }
-        // The server closed the connection before it sent a byte, as a proxy does whose PostgreSQL
-        // is down. The driver takes the missing answer for a zero.
+        // The server closed the connection before it sent a byte. A proxy does this when its
+        // PostgreSQL is down. The driver reads the missing answer as a zero.
         sqlx::Error::Protocol(message) if message.contains("SSLRequest: 0x00 ") => {
             temporary(CLOSED)
         }
@@ -123,7 +123,7 @@ fn tls_message(err: &rustls::Error) -> &'static str {
             "its certificate is for another name: use a host name of the certificate in the URL, \
              or sslmode=verify-ca, which does not compare it"
         }
-        // The last two are about a trusted authority that has the same name and another key.
+        // The last two mean that a trusted CA has the same name but another key.
         Certificate::UnknownIssuer
         | Certificate::BadSignature
         | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
@@ -136,7 +136,7 @@ fn tls_message(err: &rustls::Error) -> &'static str {
         | Certificate::NotValidYetContext { .. } => {
             "its certificate is expired or not valid yet: renew it, and check the clock"
         }
-        // rustls has no variants for these errors of webpki; only their text names them.
+        // rustls has no variants for these errors of webpki; only their text identifies them.
         Certificate::Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
         }

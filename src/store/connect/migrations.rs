@@ -37,18 +37,18 @@ const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 const UNKNOWN_SCHEMA: &str = "the database has a schema that this version does not know: run the \
     version that created it, or set EXPERTISE_DATABASE_URL to another database";
 
-/// What opening a database has done to its schema.
+/// What opening a database did to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaChange {
     Current,
-    /// The database had none.
+    /// The database had no schema.
     Created,
     Migrated,
 }
 
-/// Creates a missing schema in a layout. Brings an old one up to date, or refuses it unless `migrate`.
-/// With [`WriteMode::ValidateOnly`], a missing schema is created and rolled back, to check that this
-/// works, and an old one is left alone.
+/// Creates a missing schema in a layout, or migrates an old one. Without `migrate`, fails if the
+/// schema is missing or old. With [`WriteMode::ValidateOnly`], a missing schema is created and
+/// rolled back to check that this works, and an old schema is not changed.
 pub async fn prepare_schema(
     db: &DatabaseConnection,
     migrate: bool,
@@ -239,8 +239,8 @@ async fn has_row(db: &impl ConnectionTrait, sql: &str) -> Result<bool, DbErr> {
     Ok(db.query_one_raw(query).await?.is_some())
 }
 
-/// Has Citus distribute the tables that it does not distribute yet. All rows of an account are on one
-/// node, and the server keys are on every node. A table that others refer to comes before them.
+/// Distributes the tables that Citus does not distribute yet. All rows of an account are on one
+/// node, and the server keys are on every node. Referenced tables come first.
 async fn distribute_tables(db: &DatabaseTransaction) -> Result<(), DbErr> {
     for table in schema::tables() {
         let name = table.name;

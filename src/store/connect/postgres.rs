@@ -15,13 +15,14 @@ use tokio::{sync::watch, time::timeout};
 use super::{OpenError, Pools, connect_failure::connect_error, probe::HealthProbe};
 use crate::config::PostgresUrl;
 
-/// How long a call waits for a connection before it answers UNAVAILABLE. Connections are
-/// opened and held for milliseconds, so a longer wait means that the database is down or
-/// that all connections are in use. sqlx retries refused connections every fifth of it.
+/// How long a call waits for a connection before it answers UNAVAILABLE. Connections are opened and
+/// held for milliseconds, so a longer wait means that the database is down or that all connections
+/// are in use. sqlx retries refused connections at intervals of a fifth of this time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection is used. After a failover, older ones still lead to the former primary.
+/// The maximum age of a connection. After a failover, older connections still lead to the former
+/// primary.
 const MAX_LIFETIME: Duration = Duration::from_secs(60);
 /// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
 /// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
@@ -102,8 +103,8 @@ pub fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
         .disable_statement_logging())
 }
 
-/// A pool that opens connections when they are needed. It is made from the driver's, as
-/// `Database::connect` takes a URL, which it logs with its password.
+/// A pool that opens connections when they are needed. It wraps a pool of the driver, because
+/// `Database::connect` takes a URL and logs it with its password.
 fn pool(
     options: PgConnectOptions,
     max_connections: u32,

@@ -69,8 +69,9 @@ pub async fn check_server(db: &impl ConnectionTrait, serves: bool) -> Result<(),
 /// A permission on a table or sequence, as in a GRANT.
 type Permission = (&'static str, &'static str);
 
-/// The permissions to read which migrations were run, and the digest of their schema. PostgreSQL hides
-/// tables from users without permissions, so an unreadable table would look like a missing one.
+/// The permissions to read the list of applied migrations and the digest of their schema.
+/// PostgreSQL hides tables from users without permissions, so an unreadable table would look like a
+/// missing one.
 pub fn to_read_migrations() -> Vec<Permission> {
     vec![("seaql_migrations", "SELECT"), ("server_keys", "SELECT")]
 }

@@ -24,7 +24,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const REPLACED_FILE: &str = "its file was removed, moved or replaced, and the server still writes to it: \
     stop the server before a file is moved or restored";
 
-/// Checks whether the database answers. It does not seem down when calls use all connections.
+/// Checks whether the database answers. A database whose connections are all in use does not count
+/// as down.
 pub enum HealthProbe {
     Postgres {
         pool: DatabaseConnection,
@@ -61,8 +62,9 @@ impl HealthProbe {
     }
 }
 
-/// A new connection tells why the pool does not answer: calls use all of its connections, or the
-/// database accepts none. For it, the password file is read again, and the pool uses what it has now.
+/// If the pool does not answer, a new connection shows why: calls use all connections of the pool,
+/// or the database accepts none. The new connection reads the password file again, and the pool
+/// then uses that password.
 async fn check_postgres(
     pool: &DatabaseConnection,
     url: &PostgresUrl,
@@ -100,7 +102,7 @@ impl OpenedFile {
         })
     }
 
-    /// Whether another file is there now, or none; false if that cannot be determined.
+    /// Whether the file was replaced or removed; false if that cannot be determined.
     async fn is_replaced(&self) -> bool {
         match tokio::fs::metadata(&self.path).await {
             Ok(found) => identity(&found) != self.identity,

@@ -90,8 +90,8 @@ pub async fn open_memory() -> Result<Pools, OpenError> {
     })
 }
 
-/// Opens a file to check it. `None` if [`open_file`] would create it, which is tried with another file
-/// in its directory that has no name.
+/// Opens a file to check it. Returns `None` if [`open_file`] would create it. Whether it could is
+/// tested with an unnamed file in the same directory.
 pub async fn open_existing(
     path: &Path,
     migrate: bool,

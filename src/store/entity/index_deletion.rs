@@ -13,7 +13,7 @@ pub struct Model {
     pub kind: i32,
     /// The task itself, or the task of the step.
     pub task: Uuid,
-    /// Whether the index had said that it holds it.
+    /// Whether the index had acknowledged that it holds the task or step.
     pub indexed: bool,
     /// Identifies the deletion in an acknowledgement.
     pub mark: Uuid,

@@ -36,7 +36,8 @@ pub enum NameUse {
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// A full name as the index has it. A long one is cut and ends with its digest.
+/// A full name in the form that the index stores. A long name is truncated and ends with its
+/// digest.
 pub fn indexed_name(name: &str) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name.to_owned();
@@ -46,8 +47,8 @@ pub fn indexed_name(name: &str) -> String {
     format!("{start}{}", Uuid::from_bytes(digest).simple())
 }
 
-/// The name that an observation sets within its task, as the index has it. It contains the task, so that
-/// a search in one task skips the others.
+/// An observation's own name within its task, in the form that the index stores. It contains the
+/// task, so that a search in one task skips all others.
 pub fn indexed_own_name(task: TaskId, name: &str) -> String {
     indexed_name(&format!("{task}.{name}"))
 }

@@ -23,9 +23,9 @@ pub struct Model {
     pub subtask_id: Option<Uuid>,
     pub subtask_pid: Option<i64>,
     pub subtask_external_id: Option<String>,
-    /// Whether this is the wiring step of a managed task, its subtask.
+    /// Whether this is a wiring step. Its subtask is then the managed task.
     pub is_link: bool,
-    /// Whether an answer to its question links to a task that the step manages.
+    /// Whether an answer to its question manages a task.
     pub manages_tasks: bool,
     /// [`StepSize::listed`](crate::domain::size::StepSize::listed).
     pub size: i64,
@@ -38,7 +38,8 @@ pub struct Model {
     pub version: i64,
     /// Whether the external index has not acknowledged this version.
     pub dirty_record: bool,
-    /// Whether `ListIndexWork` has listed it since the external index said that it does not hold it.
+    /// Whether `ListIndexWork` has listed it since the external index last reported that it does
+    /// not hold it.
     pub listed: bool,
     /// Whether the external index holds the step. Only its acknowledgements set it.
     pub indexed: bool,

@@ -21,15 +21,16 @@ use crate::{
 
 /// The maximum number of entries that a call looks at.
 const MAX_EXAMINED: usize = 2_000;
-/// The maximum number of transactions in which a start at the present sequences entries.
+/// The maximum number of transactions in which a call with `CHANGE_START_NOW` sequences entries.
 const MAX_ROUNDS_TO_NOW: usize = 20;
 
-/// The state of the feed, and the entries from the position `$2` on, at most `$3`; if `$2` is NULL, the
-/// newest entry. There is at least one row. It is one statement, as a cursor must not skip entries that
-/// are sequenced or deleted between two, and callers poll.
+/// Selects the state of the feed and at most `$3` entries from position `$2` on. If `$2` is NULL,
+/// selects the newest entry instead. Returns at least one row. It is one statement because callers
+/// poll, and because a cursor must not skip entries that are sequenced or deleted between two
+/// statements.
 ///
-/// Whether there are new entries is asked for the first of them: for EXISTS, PostgreSQL may read the
-/// whole table while one account has most of its rows.
+/// To find out whether there are new entries, it selects the first of them. For EXISTS, PostgreSQL
+/// may read the whole table if one account has most of its rows.
 const PAGE: &str = "SELECT COALESCE(f.head, 0) AS head, COALESCE(f.pruned, 0) AS pruned, \
       f.pruned_transaction, \
       (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
@@ -77,7 +78,7 @@ pub async fn has_new_changes(scope: Scope<'_, impl ConnectionTrait>) -> Result<b
 }
 
 impl Account {
-    /// The entries of the feed from `start` on, of all tasks or of one.
+    /// A page of the feed from `start` on, for all tasks or for one.
     ///
     /// Entries without a position are sequenced first, if the page has room for them. If another server
     /// is doing so, or the database takes no writes, the page is not caught up.
@@ -113,13 +114,13 @@ impl Account {
     ) -> Result<FeedPage, StoreError> {
         let size = size.get() as usize;
         let max_examined = if task.is_some() { MAX_EXAMINED } else { size };
-        // One more at each end: the entry at the cursor, and the one that tells whether the last one
-        // ends its transaction.
+        // One more at each end: the entry at the cursor, and the entry that shows whether the last
+        // one ends its transaction.
         let (state, mut entries) = self.read_feed(start, max_examined + 2).await?;
         let from = match start {
             FeedStart::After(cursor) => {
                 let first = entries.first().map(entry_cursor);
-                // The entry at the mark is deleted, and the mark tells its transaction.
+                // The entry at the mark is deleted, but the mark has its transaction.
                 let stored = match cursor.position == state.pruned {
                     true => Some(state.pruned()),
                     false => first,

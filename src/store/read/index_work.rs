@@ -1,8 +1,8 @@
 //! Lists what an external index still has to read or to forget.
 //!
-//! An index may hold whatever was listed, although it never said so: its worker may have crashed, or its
-//! acknowledgement may have come too late. So a page is listed only after its items are marked, and the
-//! deletion of a marked item is work.
+//! An index may hold items that were listed but never acknowledged: its worker may have crashed, or
+//! its acknowledgement may have come too late. So a page is returned only after its items are
+//! marked as listed, and the deletion of a marked item is work.
 
 use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;

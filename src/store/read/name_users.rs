@@ -99,7 +99,7 @@ fn tasks(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::Entity> {
         .column_as(Column::Name, "title")
 }
 
-/// Reads the steps with one of these ids. If not all ids are of steps, it reads the tasks, too.
+/// Reads the steps with these ids. If any ids are left, also reads the tasks with these ids.
 async fn read(
     scope: Scope<'_, impl ConnectionTrait>,
     steps: Select<step::Entity>,

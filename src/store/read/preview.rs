@@ -95,7 +95,8 @@ impl Account {
             let preview = preview.transpose()?;
             Some(preview.map(|preview| (preview, fingerprint, memory)))
         };
-        // Only bodies need the transaction for longer. A call that waits for a thread holds none.
+        // From here on, only the read of bodies needs the transaction. A call that waits for a
+        // thread must not hold one.
         let snapshot = Some(snapshot).filter(|_| call.bodies);
         let evaluated = match &snapshot {
             Some(_) => analyse_by_weight(weight, preview).await?,

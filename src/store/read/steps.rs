@@ -29,12 +29,12 @@ use crate::{
     },
 };
 
-/// What is read of the bodies of steps and of their translations.
+/// How much is read of the bodies of steps and of their translations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bodies {
     Read,
     Skip,
-    /// Whether there is one: each body is read as an empty text.
+    /// Only whether there is a body: each body is read as an empty text.
     Mark,
 }
 
@@ -175,8 +175,8 @@ struct StepPage {
     size: PageSize,
 }
 
-/// A row of a step, whose columns are read by their positions. SeaORM finds them by their names, which
-/// takes a tenth of a call that reads a hundred steps.
+/// A row of a step, whose columns are read by position. SeaORM reads columns by name, which takes a
+/// tenth of the time of a call that reads a hundred steps.
 struct StepRow(step::Model);
 
 impl FromQueryResult for StepRow {
@@ -244,8 +244,8 @@ impl StepPage {
         LARGE_BYTES / (i64::from(self.size.get()) + 1)
     }
 
-    /// Reads the first steps of this page and of later ones. Those with more bytes come without content
-    /// and body.
+    /// Reads the first steps of this page and of later ones. Larger steps come without content and
+    /// body.
     async fn list(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,

@@ -75,7 +75,7 @@ pub async fn read_trees(
             by_parent
                 .entry(parent)
                 .or_default()
-                .push(tree_of(task, steps)?);
+                .push(build_tree(task, steps)?);
         }
     }
     Ok((trees_below(None, &mut by_parent), outdated))
@@ -111,7 +111,7 @@ fn add_outdated(
 }
 
 /// A task with its steps, without the tasks that it manages.
-fn tree_of(task: TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
+fn build_tree(task: TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
     let ids = steps.iter().map(|(step, _)| StepId(step.guid)).collect();
     let steps = steps.into_iter().map(read_step);
     let steps = steps.collect::<Result<Vec<_>, StoreError>>()?;

@@ -47,7 +47,8 @@ fn rows_with_step_ids(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::En
         _ => "string_agg(guid::text, ',')",
     };
     let is_of_task = Expr::col((step::Entity, step::Column::Task));
-    // Read in the order of an index. An ORDER BY of the aggregate would sort them.
+    // The subquery reads the ids in the order of an index. An ORDER BY in the aggregate would sort
+    // them instead.
     let steps = scope
         .find::<step::Entity>()
         .select_only()
@@ -299,8 +300,8 @@ impl Account {
         found.ok_or_else(|| Error::task_not_found(guid, "guid"))
     }
 
-    /// A page of the account's tasks in the order of their ids, which is that of creation.
-    /// A page has about [`PAGE_BYTES`](crate::domain::page::PAGE_BYTES), but at least one task.
+    /// A page of the account's tasks in the order of their ids, which is the order of creation. A
+    /// page has about [`PAGE_BYTES`](crate::domain::page::PAGE_BYTES), but at least one task.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,

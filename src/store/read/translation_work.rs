@@ -247,7 +247,7 @@ async fn list<E: EntityTrait>(
     cursor: TranslationWorkCursor,
 ) -> Result<Vec<Resource>, StoreError> {
     let rows = match filter.task {
-        // To order or limit them by id would tempt SQLite to look at all steps of the account.
+        // If this ordered or limited them by id, SQLite might scan all steps of the account.
         Some(id) => rows.filter(task.eq(id.0)),
         None => rows
             .filter(guid.gte(cursor.guid))

@@ -37,7 +37,7 @@ pub struct StepFields {
     pub cost: i32,
     #[serde(skip_serializing_if = "is_default")]
     pub question: Option<Feedback>,
-    /// Not in `content`, so that both tasks and steps have them here.
+    /// Not in `content`, so that tasks and steps have them in the same place.
     #[serde(skip_serializing_if = "is_default")]
     pub dependencies: Option<Group>,
     #[serde(skip_serializing_if = "is_default")]
@@ -106,7 +106,7 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
     }
 }
 
-/// The row of a step at a place, without `listed` and `indexed`, which only the index's calls
+/// The row of a step at a place, without `listed` and `indexed`, which only calls of the index
 /// change.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);

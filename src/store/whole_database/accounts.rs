@@ -133,7 +133,7 @@ async fn delete_rows<E: AccountEntity>(
     }
 }
 
-/// Managed tasks refer to the tasks that manage them, and are deleted before these.
+/// Managed tasks refer to the tasks that manage them, so they are deleted first.
 fn tasks_without_managed_tasks(scope: Scope<'_, DatabaseConnection>) -> Select<task::Entity> {
     scope.find().filter(Expr::cust_with_values(
         "NOT EXISTS (SELECT 1 FROM tasks managed \

@@ -1,5 +1,5 @@
-//! Copies a database into an empty one, of the same kind or of the other. A copy spans all accounts,
-//! and the command ends after it, so that a cancelled BEGIN harms nobody.
+//! Copies a database into an empty one of the same kind or the other. A copy spans all accounts. A
+//! cancelled BEGIN is harmless here, because the process ends after the copy.
 #![allow(clippy::disallowed_methods)]
 
 use std::mem;
@@ -42,9 +42,9 @@ pub struct CopiedTable {
     pub rows: u64,
 }
 
-/// Copies all rows of one state of a database, including keys of servers, into one without data,
-/// and counts them there. Creates the schema of the target if it is missing. Nobody else may
-/// write to the target.
+/// Copies all rows from a snapshot of a database, including the server keys, into a database
+/// without data, and counts them there. Creates the schema of the target if it is missing. Nobody
+/// else may write to the target.
 pub async fn copy(
     from: &DatabaseUrl,
     to: &DatabaseUrl,
@@ -116,7 +116,7 @@ async fn copy_tables(
 
 /// A copy in progress.
 struct Copy<'a> {
-    /// One state of the source.
+    /// A snapshot of the source.
     source: &'a DatabaseTransaction,
     target: &'a DatabaseConnection,
 }

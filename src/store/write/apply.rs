@@ -137,8 +137,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Updates rows, each given as it is stored and as it is to be. Sets the columns in which one of them
-    /// differs. Other columns keep what is stored.
+    /// Updates rows, each given in its stored and its new state. Sets the columns in which any row
+    /// differs. Other columns are left as they are.
     fn update_rows<E: AccountEntity>(
         &mut self,
         mut rows: Vec<(E::ActiveModel, E::ActiveModel)>,

@@ -52,7 +52,7 @@ impl Tx<'_> {
         Ok((locked, target))
     }
 
-    async fn find_step_of(
+    async fn find_step_by_external_id(
         &self,
         task: TaskId,
         id: &ExternalId,
@@ -69,9 +69,10 @@ impl Tx<'_> {
         for ClaimedId { id, owner, field } in &changes.claimed_ids {
             let owner = match owner {
                 ClaimedBy::Task(_) => self.find_task(id).await?.map(ResourceId::Task),
-                ClaimedBy::StepOf(task) => {
-                    self.find_step_of(*task, id).await?.map(ResourceId::Step)
-                }
+                ClaimedBy::StepOf(task) => self
+                    .find_step_by_external_id(*task, id)
+                    .await?
+                    .map(ResourceId::Step),
             };
             if let Some(owner) = owner {
                 let field = field.clone();

@@ -36,7 +36,7 @@ fn begin_after(id: Uuid) {
     if let Some(time) = id.get_timestamp()
         && id > new_id()
     {
-        // The sequence never goes back behind a time that it has seen.
+        // The sequence never goes back before a time that it has seen.
         let (seconds, _) = time.to_unix();
         let _ = Timestamp::from_unix(&SEQUENCE, seconds + 1, 0);
     }

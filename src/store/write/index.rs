@@ -1,6 +1,6 @@
-//! What was listed to an external index, and its acknowledgements. They change no version, and are
-//! written directly, not as [`Changes`]. Each is one transaction, which holds the locks of the task and
-//! the step, as a deletion does.
+//! Records what was listed to an external index, and what it acknowledges. These writes change no
+//! version, and are written directly, not as [`Changes`]. Each is one transaction that locks the
+//! task and the step, as a deletion does.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Steps with the tasks that they manage, as they are read and locked for a write.
+//! Locks and reads steps with the tasks that they manage, for writes.
 
 use sea_orm::{
     ColumnTrait, DbBackend, EntityName, FromQueryResult, JoinType, QueryFilter, QuerySelect,
@@ -122,8 +122,9 @@ impl Tx<'_> {
         Ok(stored)
     }
 
-    /// Locks a step, and the wiring steps of the tasks that it manages. Returns these, each with the task
-    /// that it leads to. Nothing else is read of them, as there may be a thousand.
+    /// Locks a step, and the wiring steps of the tasks that it manages. Returns these, each with
+    /// the task that it leads to. Their other columns are not read, because there may be a thousand
+    /// of them.
     async fn lock_step_and_wiring(
         &self,
         guid: StepId,

@@ -90,7 +90,7 @@ impl Tx<'_> {
     }
 
     /// Locks all steps of a locked task, and returns their ids.
-    pub async fn lock_steps_of(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
+    pub async fn lock_steps(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
         let steps = self.find::<step::Entity>().select_only();
         let steps = steps.column(Column::Guid);
         self.lock_by_ids(steps, Column::Guid, Column::Task, [task.0])

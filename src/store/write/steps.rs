@@ -103,7 +103,7 @@ async fn insert(
     if let Some(found) = Insertion::new(placement, neighbors, parent.numbering) {
         return Ok(found);
     }
-    tx.lock_steps_of(parent.guid).await?;
+    tx.lock_steps(parent.guid).await?;
     let order = tx.step_order(parent.guid).await?;
     let numbering = parent.numbering;
     Ok(Insertion::renumbering(
@@ -171,7 +171,7 @@ impl Operation for RestoreStep {
         let references = deleted_steps::find_references(tx.scope(), self.guid).await?;
         let (task, subtask) = references.ok_or_else(|| self.not_found())?;
         let mut locked_tasks = tx.lock_tasks(subtask.into_iter().chain([task])).await?;
-        // Two restores of the step wait for the lock of its task.
+        // Of two concurrent restores of the step, one waits here for the lock of its task.
         let deleted = deleted_steps::find(tx.scope(), self.guid, tx.max_bytes).await?;
         let target = subtask.and_then(|task| Some(locked_tasks.get(&task)?.referenced()));
         let parent = locked_tasks.remove(&task);

@@ -110,7 +110,7 @@ impl Operation for DeleteTask {
             },
             referenced_by: first_referring_steps(tx, guid).await?,
             steps: match self.force && task.step_count > 0 {
-                true => tx.lock_steps_of(guid).await?,
+                true => tx.lock_steps(guid).await?,
                 false => Vec::new(),
             },
             history: tx.lock_history(guid).await?,
@@ -119,7 +119,7 @@ impl Operation for DeleteTask {
         };
         // Refused deletions read no guide.
         self.check(&stored)?;
-        // The newest revision may be of this very state.
+        // The newest revision may already hold this state.
         let may_have_revision =
             stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
         if may_have_revision && tx.context.keeps_deleted_tasks && !self.purge_history {

@@ -57,7 +57,7 @@ impl Transactions {
                 responses.for_each(|(job, outcome)| job.respond(outcome));
             }
             Err(StoreError::Conflict | StoreError::Locked) => alone.extend(shared),
-            // Not repeated: each BEGIN waits for seconds while another process locks the file.
+            // Not retried: each BEGIN waits for seconds while another process locks the file.
             Err(error) => {
                 let responses = shared.into_iter();
                 responses.for_each(|job| job.respond(Err(error.clone())));
@@ -116,7 +116,8 @@ impl Transactions {
         let transaction = self.begin().await?;
         match (job.run_in(&transaction).await, job.mode()) {
             (Ok(()), WriteMode::Store) => self.commit(transaction).await,
-            // Dropping the transaction does not wait for a silent database, as a rollback would.
+            // Unlike a rollback, dropping the transaction does not wait for a database that does
+            // not respond.
             (outcome @ Err(StoreError::Unavailable(_)), _) => outcome,
             (outcome, _) => {
                 // Its locks must not delay the next attempt.

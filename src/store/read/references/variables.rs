@@ -176,7 +176,8 @@ async fn readers(
     mut users: Vec<(NameUser, NamingFields)>,
 ) -> Result<Vec<Reference>, StoreError> {
     if !filter.may_have_setters() {
-        // The name may be a task's own: then the conditions of that task read its own variable.
+        // If the name is also an own name in a task, the conditions of that task read its own
+        // variable.
         let tasks = users.iter().map(|(user, _)| user.task);
         let own = find_tasks_with_own_name(scope, &filter.name, tasks).await?;
         users.retain(|(user, _)| !own.contains(&user.task));
@@ -196,7 +197,7 @@ async fn readers(
     Ok(references)
 }
 
-/// Finds the tasks that set the name within themselves.
+/// Finds the tasks that have an observation with this own name.
 async fn find_tasks_with_own_name(
     scope: Scope<'_, impl ConnectionTrait>,
     name: &str,

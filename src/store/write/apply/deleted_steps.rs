@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Batch<'_> {
-    /// Keeps a step that the write deletes, if it is to be kept. This comes before the deletion: SQLite
-    /// runs statements in their order.
+    /// Keeps a step that the write deletes, if deleted steps are kept. This comes before the
+    /// deletion: SQLite runs statements in their order.
     pub fn keep_step(&mut self, deletion: &StepDeletion) {
         let StepDeletion { step, task, kept } = deletion;
         let Some(KeptStep {

@@ -1,4 +1,4 @@
-//! Deletions that an external index must hear of.
+//! Records the deletions that an external index must learn about.
 
 use sea_orm::{
     ColumnTrait, ExprTrait, QueryFilter, QuerySelect, QueryTrait,
@@ -68,7 +68,7 @@ impl Batch<'_> {
                 Column::Indexed,
                 Column::Mark,
             ]);
-            // The note comes first: SQLite runs statements in their order.
+            // The record comes first, because SQLite runs the statements in order.
             if note.select_from(held.into_query()).is_ok() {
                 self.add_statement(note);
             }

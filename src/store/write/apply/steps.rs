@@ -47,7 +47,7 @@ impl Batch<'_> {
             same_bodies &= before.body == after.body;
             let before = step::ActiveModel {
                 body: NotSet,
-                // The step may have been elsewhere.
+                // The step may have moved, so its position is always written.
                 position: NotSet,
                 // An index may have cleared it since.
                 dirty_record: NotSet,
@@ -61,7 +61,7 @@ impl Batch<'_> {
                 .for_each(|(_, after)| after.body = NotSet);
         }
         self.update_rows::<step::Entity>(updated, Column::Guid);
-        // Without ON CONFLICT, with which PostgreSQL searches the key of each row once more and logs its
+        // No ON CONFLICT: with it, PostgreSQL searches the key of each row again and logs its
         // insertion twice.
         self.insert(created);
         Ok(())
