@@ -27,12 +27,15 @@ pub fn write() -> String {
         .map(|rule| format!("`{}`", rule.text().id))
         .collect();
     let mut page = HEAD.replace("{of_account}", &of_account.join(", "));
-    page.push_str("\n| Rule | Severity |\n|---|---|\n");
-    for rule in Rule::ALL {
-        let RuleText { id, severity, .. } = rule.text();
-        let anchor = id.replace('/', "");
+    page.push_str("\n| Severity | Rules |\n|---|---|\n");
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        let texts = Rule::ALL.iter().map(|rule| rule.text());
+        let links: Vec<String> = texts
+            .filter(|text| text.severity == severity)
+            .map(|text| format!("[`{}`](#{})", text.id, text.id.replace('/', "")))
+            .collect();
         // Writing to a string does not fail.
-        let _ = writeln!(page, "| [`{id}`](#{anchor}) | {} |", name(severity));
+        let _ = writeln!(page, "| {} | {} |", name(severity), links.join(", "));
     }
     for rule in Rule::ALL {
         let RuleText {
@@ -45,7 +48,7 @@ pub fn write() -> String {
         let severity = name(severity);
         let _ = write!(
             page,
-            "\n## {id}\n\n{severity}. {description}\n\n- *Example:* {example}\n- *To do:* {hint}\n"
+            "\n## {id}\n\n- **{severity}.** {description}\n- *Example:* {example}\n- *To do:* {hint}\n"
         );
     }
     page
