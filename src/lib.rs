@@ -19,16 +19,16 @@
 //! | `messages` | conversions between messages of the contract and domain values |
 //! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
-//! | [`server`] | listener, connections, middleware, health, metrics, shutdown |
+//! | [`server`] | listener, connections, layers, health, metrics, shutdown |
 //! | `analysis_threads` | work on guides that takes more than a millisecond |
-//! | `call_context` | task-local context of the current call: id, deadline, cancellation, trace |
+//! | `call_limits` | how many calls and bytes the server handles at once |
+//! | `call_context` | task-local context of the current call: id, deadline, cancellation, trace, memory |
 //! | [`config`], [`telemetry`] | settings; log and traces |
 //! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands and their output |
 //! | `files`, `http_client` | regular files; requests over HTTP that the program makes itself |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
-//! | `turns` | queues and permits in which accounts take turns |
 //! | `reload`, `terminal` | values that are read again at intervals; text that is safe on a terminal |
 //!
 //! No two modules use each other; `docs/architecture.md` says which module may use
@@ -64,6 +64,7 @@
 mod analysis_threads;
 pub mod auth;
 mod call_context;
+mod call_limits;
 pub mod cli;
 pub mod client;
 pub mod config;
@@ -80,5 +81,4 @@ pub mod store;
 pub mod telemetry;
 mod terminal;
 pub mod translate;
-mod turns;
 pub mod version;

@@ -1,12 +1,10 @@
-//! The listener, the middleware of calls, health, reflection, metrics and shutdown.
+//! The listener, the layers of calls, health, reflection, metrics and shutdown.
 
-mod connections;
-mod handshake_log;
 mod health;
-mod http2;
+mod layers;
 mod listen;
-mod middleware;
 mod operations;
+mod reflection;
 mod routes;
 mod tls;
 
@@ -19,50 +17,59 @@ use std::{
     time::Duration,
 };
 
-use prost::Message;
-use prost_types::FileDescriptorSet;
 use tokio::{
     net::TcpListener,
     sync::oneshot,
-    task::JoinHandle,
-    time::{Instant, timeout_at},
+    task::{JoinHandle, JoinSet},
+    time::{Instant, sleep, sleep_until, timeout_at},
 };
-use tonic::service::Routes;
-use tonic_reflection::server as reflection;
+use tonic::{service::Routes, transport};
 use tracing::{info, warn};
 
 pub use self::tls::TlsError;
 use self::{
-    connections::Connections,
     health::HealthMonitor,
-    listen::{incoming, listen, listen_advice},
-    middleware::{CallLimits, CallService, MAX_PROBE_BYTES, Middleware},
+    layers::{CallState, MAX_PROBE_BYTES},
+    listen::{Connections, incoming, listen, listen_advice},
     operations::{MetricSources, OperationsEndpoint},
-    routes::ServerRoutes,
     tls::ServerTls,
 };
 use crate::{
     auth::{Authenticator, KeyError, Tokens},
+    call_limits::CallLimits,
     config::{AuthMode, Config},
     grpc::{self, Limits},
-    proto,
     store::{self, OpenError, SchemaChange, Store},
     telemetry::{Traces, TracesError},
 };
 
-/// How often peers are pinged.
+/// How often peers are pinged, and how long they may take to answer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// The pause after a connection could not be accepted, for example for want of file
-/// descriptors: the next attempt would fail at once.
-const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// At shutdown, connections are cut when there have been no calls for this time: their last responses, and the
+/// end of the connection, are still to be sent.
+const DRAIN_QUIET_TIME: Duration = Duration::from_millis(500);
+const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Calls at once on a connection.
+const MAX_CONCURRENT_STREAMS: u32 = 100;
+/// Streams that a peer may open and reset before they are seen; with more, its connection is
+/// closed. Callers with short deadlines may give up all their streams at once.
+const MAX_PENDING_RESETS: usize = 200;
+/// The largest headers of a request that are read. Those above the limit of calls are refused with a proper
+/// error; larger ones have a response of HTTP alone.
+const MAX_HEADER_BYTES: u32 = 40 * 1024;
+/// What a peer may send ahead on a stream and on a connection: messages reach 64 MB,
+/// and each window costs a round trip.
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
 /// A server that has opened its ports, and does not serve yet.
 pub struct Server {
     config: Config,
     listener: TcpListener,
     address: SocketAddr,
-    middleware: Arc<Middleware>,
-    routes: ServerRoutes,
+    calls: &'static CallState,
+    health_and_reflection: Routes,
     tls: Option<ServerTls>,
     connections: Arc<Connections>,
     health: HealthMonitor,
@@ -75,14 +82,6 @@ struct OperationsPort {
     listener: TcpListener,
     address: SocketAddr,
     endpoint: Arc<OperationsEndpoint>,
-}
-
-impl OperationsPort {
-    /// Serves the endpoint until the task is dropped.
-    fn start(self) -> (Arc<OperationsEndpoint>, AbortOnDrop) {
-        let serving = tokio::spawn(Arc::clone(&self.endpoint).serve(self.listener));
-        (self.endpoint, AbortOnDrop(serving))
-    }
 }
 
 /// Why a server cannot start. It is displayed on one line.
@@ -112,7 +111,7 @@ pub enum StartError {
     Traces(#[from] TracesError),
     /// Reflection cannot describe the contract: a bug.
     #[error("reflection cannot describe the contract: {0}")]
-    Reflection(#[from] reflection::Error),
+    Reflection(#[from] tonic_reflection::server::Error),
 }
 
 impl StartError {
@@ -157,25 +156,23 @@ impl Server {
         let metrics = metrics.transpose()?;
         let traces = config.telemetry.otlp_endpoint.as_ref().map(Traces::start);
         let traces = traces.transpose()?;
-        let call_limits = CallLimits {
-            request_timeout: config.limits.request_timeout,
-            max_message_bytes: config.limits.max_message_bytes,
-            max_inflight_bytes: config.limits.max_inflight_bytes,
-        };
-        let tracer = traces.as_ref().map(Traces::tracer);
-        let middleware = Arc::new(Middleware::new(authenticator, call_limits, tracer));
         let (health, health_service) = HealthMonitor::new().await;
         let health_service = health_service.max_decoding_message_size(MAX_PROBE_BYTES);
-        let mut routes = Routes::default().add_service(health_service);
+        let mut health_and_reflection = Routes::default().add_service(health_service);
         if config.reflection {
-            routes = with_reflection(routes)?;
+            health_and_reflection = reflection::add(health_and_reflection)?;
         }
+        let tracer = traces.as_ref().map(Traces::tracer);
+        let calls = CallState::new(&config, authenticator, tracer, health.clone());
+        // It lives as long as the process, so that no layer counts references.
+        let calls: &CallState = Box::leak(Box::new(calls));
         let connections = Connections::within_descriptors(config.database.max_connections);
+        let connections = Arc::new(connections);
         let operations = metrics.map(|(listener, address)| OperationsPort {
             listener,
             address,
             endpoint: Arc::new(OperationsEndpoint::new(MetricSources {
-                middleware: Arc::clone(&middleware),
+                calls,
                 health: health.clone(),
                 connections: Arc::clone(&connections),
                 tls: tls.clone(),
@@ -185,8 +182,8 @@ impl Server {
             config,
             listener,
             address,
-            middleware,
-            routes: ServerRoutes::new(routes),
+            calls,
+            health_and_reflection,
             tls,
             connections,
             health,
@@ -245,76 +242,79 @@ impl Server {
         started: impl FnOnce(),
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), StartError> {
-        let Self {
-            config,
-            listener,
-            address: _,
-            middleware,
-            routes,
-            tls,
-            connections,
-            health,
-            operations,
-            traces,
-        } = self;
+        let (health, config) = (self.health, self.config);
+        let calls = self.calls;
+        let port = layers::port(calls, &config.cors_origins, self.health_and_reflection);
         let (drain, draining) = oneshot::channel::<()>();
-        let mut serving = AbortOnDrop(tokio::spawn(http2::serve(
-            CallService::new(middleware, routes.clone()),
-            tls,
-            incoming(listener, Arc::clone(&connections)),
+        let serving = transport_server(&config).serve_with_incoming_shutdown(
+            port,
+            incoming(self.listener, self.connections, self.tls),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
-        )));
-        let closing_stalled = tokio::spawn(Arc::clone(&connections).close_stalled_readers());
-        let _closing_stalled = AbortOnDrop(closing_stalled);
-        // Served to the end, so that the shutdown can be observed.
-        let (endpoint, _operations) = operations.map(OperationsPort::start).unzip();
-
+        );
+        let serving = tokio::spawn(serving);
+        // Dropping it aborts its tasks. The endpoint for operators is served to the end, so that the shutdown
+        // can be observed.
+        let mut background = JoinSet::new();
+        let endpoint = self.operations.map(|operations| {
+            let endpoint = operations.endpoint;
+            background.spawn(Arc::clone(&endpoint).serve(operations.listener));
+            endpoint
+        });
         let mut shutdown = pin!(shutdown);
         let store = tokio::select! {
             store = open_store(&config) => Some(store?),
             () = &mut shutdown => None,
         };
-        let mut monitoring = None;
+        let mut store_tasks = JoinSet::new();
         if let Some(store) = &store {
             let max_message_bytes = config.limits.max_message_bytes;
-            routes.open(grpc::routes(store.clone(), Limits { max_message_bytes }));
+            let contract = grpc::routes(store.clone(), Limits { max_message_bytes });
+            // It is set nowhere else.
+            let _ = calls.contract.set(contract.prepare());
             if let Some(endpoint) = endpoint {
                 endpoint.add_store(store.clone());
             }
             health.start().await;
             let address = config.database.url.address();
-            let following = health.clone().follow_database(store.clone(), address);
-            let retention = store.clone().enforce_retention();
-            monitoring = Some([
-                AbortOnDrop(tokio::spawn(following)),
-                AbortOnDrop(tokio::spawn(store.clone().follow_changes())),
-                AbortOnDrop(tokio::spawn(retention)),
-            ]);
+            store_tasks.spawn(health.clone().follow_database(store.clone(), address));
+            store_tasks.spawn(store.clone().follow_changes());
+            store_tasks.spawn(store.clone().enforce_retention());
             started();
             shutdown.await;
         }
         let deadline = Instant::now() + config.limits.shutdown_grace;
         info!("shutting down");
+        store_tasks.shutdown().await;
         health.shut_down().await;
         if let Some(store) = &store {
             store.end_waits();
         }
         drop(drain);
-        let drained = drain_until(
-            deadline - closing_time(config.limits.shutdown_grace),
-            &mut serving,
-        );
-        tokio::select! {
-            () = drained => {}
-            () = connections.close_idle() => {}
-        }
-        drop(monitoring);
+        let drained = deadline - closing_time(config.limits.shutdown_grace);
+        drain_until(drained, serving, &calls.limits).await;
         tokio::join!(
             close_store_until(deadline, store),
-            end_traces_until(deadline, traces)
+            end_traces_until(deadline, self.traces)
         );
         Ok(())
+    }
+}
+
+fn transport_server(config: &Config) -> transport::Server {
+    let server = transport::Server::builder()
+        // Browsers use it without TLS.
+        .accept_http1(true)
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
+        .http2_max_pending_accept_reset_streams(Some(MAX_PENDING_RESETS))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT));
+    match config.limits.max_connection_age {
+        Some(age) => server.max_connection_age(age),
+        None => server,
     }
 }
 
@@ -335,19 +335,29 @@ async fn open_store(config: &Config) -> Result<Store, OpenError> {
     .await
 }
 
-/// A task that is aborted when this is dropped.
-struct AbortOnDrop(JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn drain_until(deadline: Instant, serving: &mut AbortOnDrop) {
-    match timeout_at(deadline, &mut serving.0).await {
-        Ok(_) => info!("all connections have ended"),
-        Err(_) => warn!("the shutdown grace is over: the remaining connections are cut"),
+/// Waits until all connections have ended, or there have been no calls for a moment: peers that are silent
+/// are not waited for.
+async fn drain_until(
+    deadline: Instant,
+    serving: JoinHandle<Result<(), transport::Error>>,
+    limits: &CallLimits,
+) {
+    let calls_end = async {
+        let mut quiet = Duration::ZERO;
+        while quiet < DRAIN_QUIET_TIME {
+            sleep(DRAIN_CHECK_INTERVAL).await;
+            quiet += DRAIN_CHECK_INTERVAL;
+            if limits.calls_in_progress() > 0 {
+                quiet = Duration::ZERO;
+            }
+        }
+    };
+    tokio::select! {
+        _ = serving => info!("all connections have ended"),
+        () = calls_end => info!("all calls have ended"),
+        () = sleep_until(deadline) => {
+            warn!("the shutdown grace is over: the remaining connections are cut");
+        }
     }
 }
 
@@ -385,41 +395,4 @@ async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
             Ok(Authenticator::Jwt(Box::new(tokens)))
         }
     }
-}
-
-/// The error details. Their files have the names that Google's have, as a client in Python that knows
-/// these can know no others with the same messages.
-fn error_details() -> FileDescriptorSet {
-    let set = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET);
-    // The descriptors are valid: a test reads them.
-    let mut set = set.unwrap_or_default();
-    for name in set.file.iter_mut().filter_map(|file| file.name.as_mut()) {
-        if !name.contains('/') {
-            name.insert_str(0, "google/rpc/");
-        }
-    }
-    set
-}
-
-/// Adds reflection, in both versions that clients use, for the contract, the error
-/// details and health.
-fn with_reflection(routes: Routes) -> Result<Routes, reflection::Error> {
-    let builder = || {
-        let sets = [
-            proto::FILE_DESCRIPTOR_SET,
-            tonic_health::pb::FILE_DESCRIPTOR_SET,
-            // Each version of reflection describes both.
-            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
-            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
-        ];
-        sets.into_iter().fold(
-            reflection::Builder::configure().register_file_descriptor_set(error_details()),
-            reflection::Builder::register_encoded_file_descriptor_set,
-        )
-    };
-    let v1 = builder().build_v1()?;
-    let v1alpha = builder().build_v1alpha()?;
-    Ok(routes
-        .add_service(v1.max_decoding_message_size(MAX_PROBE_BYTES))
-        .add_service(v1alpha.max_decoding_message_size(MAX_PROBE_BYTES)))
 }

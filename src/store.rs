@@ -17,7 +17,11 @@ mod schema;
 mod whole_database;
 mod write;
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
@@ -113,6 +117,8 @@ struct Inner {
     large_reads: Arc<Semaphore>,
     analysis_threads: AnalysisThreads,
     metrics: Arc<StoreMetrics>,
+    /// Whether a write failed in an outage, and none has worked since.
+    writes_fail: AtomicBool,
 }
 
 impl Store {
@@ -146,6 +152,7 @@ impl Store {
                 large_reads: account::large_reads(),
                 analysis_threads: AnalysisThreads::new(),
                 metrics,
+                writes_fail: AtomicBool::new(false),
             }),
         })
     }

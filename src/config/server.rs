@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, Args, Command, FromArgMatches, ValueEnum, builder::Resettable};
-use http::Uri;
+use http::{HeaderValue, Uri};
 use tracing_subscriber::filter::Targets;
 
 use super::{
@@ -38,6 +38,16 @@ pub struct Config {
     /// Serve gRPC reflection, for grpcurl and the like
     #[arg(env, default_value = "true", action = ArgAction::Set)]
     pub reflection: bool,
+    /// The origins whose web pages may make calls over gRPC-Web, separated by commas, such as https://guides.example.com, or * for all [default: none]
+    #[arg(
+        env,
+        value_name = "ORIGIN,ORIGIN",
+        default_value = "",
+        hide_default_value = true,
+        value_parser = value::origins
+    )]
+    // The full path keeps clap from reading a list of repeated flags.
+    pub cors_origins: ::std::vec::Vec<HeaderValue>,
     #[command(flatten)]
     pub database: DatabaseConfig,
     #[command(flatten)]
@@ -79,14 +89,14 @@ pub struct DatabaseConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitsConfig {
-    /// The largest message received or sent, 65536 to 2147483647
+    /// The largest message received or sent, 65536 to 2147483647; requests without guides, bodies and conditions take 4 MiB at most
     #[arg(
         env,
         default_value_t = DEFAULT_MAX_MESSAGE_BYTES as usize,
         value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=2_147_483_647)
     )]
     pub max_message_bytes: usize,
-    /// The most bytes of calls in progress, 65536 to 1099511627776, and no less than the largest message; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
+    /// The most bytes that calls hold for guides and large responses, 65536 to 1099511627776, and no less than the largest message; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
     #[arg(
         env,
         default_value = "536870912",
@@ -99,6 +109,9 @@ pub struct LimitsConfig {
     /// How long calls in progress may go on after SIGTERM or SIGINT, at most 1day; 0s cuts them immediately
     #[arg(env, default_value = "8s", value_parser = value::duration("0s", "1day"))]
     pub shutdown_grace: Duration,
+    /// How long a connection takes calls, 1s to 1day; then the client opens another one, so that load spreads over servers behind a proxy for connections [default: unlimited]
+    #[arg(env, value_parser = value::duration("1s", "1day"))]
+    pub max_connection_age: Option<Duration>,
 }
 
 /// What is kept of former states.
@@ -123,7 +136,7 @@ pub struct HistoryConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Telemetry")]
 pub struct TelemetryConfig {
-    /// Serve /metrics, /healthz and /readyz over plain HTTP on this address, without credentials; another port than that of calls; port 0 picks a free one, which the start line names
+    /// Serve /metrics, /livez and /readyz over plain HTTP on this address, without credentials; another port than that of calls; port 0 picks a free one, which the start line names
     #[arg(env, value_parser = value::address(9464))]
     pub metrics_listen: Option<SocketAddr>,
     /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::Uri;
+use http::{HeaderValue, Uri};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::domain::{
@@ -133,6 +133,25 @@ pub fn web_address(text: &str) -> Result<String, String> {
             Err(_) => "http://HOST:PORT or https://HOST:PORT, without user and parameters".into(),
         }),
     }
+}
+
+/// Origins of web pages, or `*` for all.
+pub(super) fn origins(text: &str) -> Result<Vec<HeaderValue>, &'static str> {
+    let is_origin = |origin: &&str| {
+        let uri = origin.parse::<Uri>().ok();
+        *origin == "*"
+            || !origin.ends_with('/')
+                && uri.is_some_and(|uri| {
+                    matches!(uri.scheme_str(), Some("http" | "https"))
+                        && (uri.path(), uri.query()) == ("/", None)
+                })
+    };
+    let origins = text.split(',').map(str::trim);
+    origins
+        .filter(|origin| !origin.is_empty())
+        .map(|origin| Some(origin).filter(is_origin)?.parse().ok())
+        .collect::<Option<_>>()
+        .ok_or("origins such as https://guides.example.com, separated by commas, or *")
 }
 
 /// A whole number within the range.

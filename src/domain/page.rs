@@ -12,6 +12,7 @@ impl PageSize {
     pub const DEFAULT: u32 = 50;
     /// The largest size; more is reduced to it.
     pub const MAX: u32 = 500;
+    pub const LARGEST: Self = Self(Self::MAX);
 
     /// The size for a requested number; `None` if that is negative.
     pub fn new(size: i32) -> Option<Self> {

@@ -6,7 +6,7 @@ use prost_types::Duration as ProtoDuration;
 
 use super::{call::Call, page::PageTokens};
 use crate::{
-    call_context::{CallContext, CallWait},
+    call_context::CallContext,
     domain::{
         Result,
         change_feed::{FeedEntry, FeedStart},
@@ -27,7 +27,7 @@ impl Call {
     pub async fn list_changes(self, request: ListChangesRequest) -> Result<ListChangesResponse> {
         // A cursor is valid whatever else is sent.
         let tokens = self.page_tokens(&());
-        let (start, task, size, wait) = decode::all(|violations| {
+        let (mut start, task, size, wait) = decode::all(|violations| {
             let start = feed_start(&request.cursor, request.start, &tokens, violations);
             let field = violations.at("task");
             let task = field::optional_guid(&request.task, TaskId::parse, field);
@@ -36,20 +36,24 @@ impl Call {
             Some((start?, task, size?, wait?))
         })?;
         // The start at the present has nothing to wait for.
-        let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
-        // It is made before the read, so that it sees every later write.
-        let watch = waits.then(|| self.account.watch_changes());
-        let page = self.account.list_changes(start, task, size).await?;
-        if let Some(watch) = watch
-            && page.entries.is_empty()
-            && page.is_at_head
-            && let Some(ready) = watch.wait(page.next.position)?
-        {
-            CallContext::ask_again(CallWait {
-                ready: Box::pin(ready),
-                at_most: wait,
-            });
-        }
+        let mut waits = !wait.is_zero() && start != FeedStart::Now;
+        let page = loop {
+            // It is made before the read, so that it sees every later write.
+            let watch = waits.then(|| self.account.watch_changes());
+            let page = self.account.list_changes(start, task, size).await?;
+            let is_empty = page.entries.is_empty() && page.is_at_head;
+            let Some(watch) = watch.filter(|_| is_empty) else {
+                break page;
+            };
+            let mut looked = page.next;
+            let of_task = task.map(|task| (&self.account, task));
+            let Some(ready) = watch.wait(&mut looked, of_task)? else {
+                break page;
+            };
+            // Once its time is over, it is answered whatever there is.
+            waits = CallContext::wait(ready, wait).await?;
+            start = FeedStart::After(looked);
+        };
         let signed = |entry: FeedEntry| {
             let cursor = tokens.sign(&entry.cursor);
             change(entry, cursor)

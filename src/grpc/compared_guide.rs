@@ -3,7 +3,6 @@
 use std::slice;
 
 use crate::{
-    analysis_threads::run_by_weight,
     call_context::WorkMemory,
     domain::{
         Error, Result, SizedResource,
@@ -28,8 +27,7 @@ pub struct ComparedGuide {
 }
 
 impl ComparedGuide {
-    /// The guide of a revision, which is decoded on a thread of its own if it is large. `field`
-    /// names the revision; the call already holds `other` bytes.
+    /// The guide of a revision. `field` names the revision; the call already holds `other` bytes.
     pub async fn revision(
         account: &Account,
         task: TaskId,
@@ -41,18 +39,15 @@ impl ComparedGuide {
         let ((revision, guide), permit) = found.await?;
         let mut memory = WorkMemory::of_current_call();
         let document_bytes = guide.document_bytes;
-        let decode = move || -> Result<_> {
-            let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
-            let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
-            let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
-            memory.hold(SizedResource::Guide, bytes, other)?;
-            let document = kept_guide::document(&guide).ok_or_else(broken)?;
-            // The bytes that it was decoded from are gone.
-            memory.shrink_to(bytes.saturating_sub(document_bytes));
-            drop(permit);
-            Ok((document, memory))
-        };
-        let (document, memory) = run_by_weight(weight(document_bytes), decode).await??;
+        let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
+        let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
+        let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
+        memory.hold(SizedResource::Guide, bytes, other)?;
+        let document = kept_guide::document(&guide).ok_or_else(broken)?;
+        // The bytes that it was decoded from are gone.
+        drop(guide);
+        memory.shrink_to(bytes.saturating_sub(document_bytes));
+        drop(permit);
         let guide = Self {
             document,
             memory,

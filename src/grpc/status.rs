@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     auth::Scope,
-    call_context::CallContext,
+    call_context::{CallContext, DeadlineSource},
     domain::{
         Contention, Error, Missing, Outage, SizedResource,
         external_id::TakenId,
@@ -212,15 +212,6 @@ pub fn overloaded() -> Status {
     status(ErrorReason::Overloaded, "the server is overloaded")
 }
 
-/// Who limits the time of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeadlineSource {
-    /// The caller, by `grpc-timeout`.
-    Caller,
-    /// The server, by its setting.
-    Server,
-}
-
 /// The deadline of a call that needs this scope passed.
 pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
     let limit = match source {
@@ -302,6 +293,14 @@ pub fn unsupported_encoding() -> Status {
         ErrorReason::Unimplemented,
         "messages must be encoded by Protocol Buffers: send the content type application/grpc or \
          application/grpc+proto",
+    )
+}
+
+/// A request that is not gRPC.
+pub fn not_grpc() -> Status {
+    status(
+        ErrorReason::Unimplemented,
+        "calls are sent by POST with the content type application/grpc or application/grpc-web",
     )
 }
 

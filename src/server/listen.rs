@@ -1,52 +1,276 @@
 //! Ports, and the connections that are accepted on them.
 
-use std::{future::ready, io, net::SocketAddr, sync::Arc};
-
-use futures_util::{Stream, StreamExt};
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    time::sleep,
+use std::{
+    future::{Future, ready},
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::Duration,
 };
-use tonic::transport::server::TcpIncoming;
-use tracing::warn;
+
+use futures_util::{Stream, StreamExt, task::AtomicWaker};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, Sleep, sleep, sleep_until, timeout},
+};
+use tonic::transport::server::{Connected, TcpIncoming};
+use tracing::{debug, warn};
 
 use super::{
-    ACCEPT_RETRY_PAUSE, KEEPALIVE_INTERVAL, StartError,
-    connections::{Connections, MAX_DELAYED_CONNECTIONS, TrackedStream},
+    KEEPALIVE_INTERVAL, StartError,
+    tls::{HandshakeLog, ServerTls},
 };
 
 /// Connections that wait to be accepted.
 const LISTEN_BACKLOG: u32 = 1024;
-/// Accepted connections that are admitted at once: a few more than can be delayed, so that
-/// delayed ones never keep others from being accepted.
-const MAX_ADMISSIONS: usize = MAX_DELAYED_CONNECTIONS + 16;
+/// The pause after a connection could not be accepted, for example for want of file
+/// descriptors: the next attempt would fail at once.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// How long a peer may take for its first byte, and then for the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a peer may be silent. A living client answers PINGs more often, whether or
+/// not it makes calls.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The maximum number of connections, however many file descriptors there are.
+const MAX_CONNECTIONS: usize = 16 * 1024;
+/// The most file descriptors that the process requests from the system.
+const MAX_DESCRIPTORS: u64 = 64 * 1024;
+/// File descriptors for the log, files and so on, in addition to those for the database.
+const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// Accepted connections. After a failure, accepting continues after a pause.
+/// Limits the open connections.
+pub struct Connections {
+    max: usize,
+    free: Arc<Semaphore>,
+}
+
+impl Connections {
+    /// As many connections as there are file descriptors for, without those for the database. The process
+    /// raises its limit of descriptors.
+    pub fn within_descriptors(database_connections: u32) -> Self {
+        let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
+        let free = raise_descriptor_limit().saturating_sub(reserved);
+        let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
+        let max = max.clamp(1, MAX_CONNECTIONS);
+        Self {
+            max,
+            free: Arc::new(Semaphore::new(max)),
+        }
+    }
+
+    pub fn open(&self) -> usize {
+        self.max - self.free.available_permits()
+    }
+
+    pub fn max(&self) -> usize {
+        self.max
+    }
+
+    /// Waits until there may be one more connection.
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        if self.free.available_permits() == 0 {
+            warn!(
+                max = self.max,
+                "too many connections: raise the limit of open files"
+            );
+        }
+        Arc::clone(&self.free).acquire_owned().await.ok()
+    }
+}
+
+/// The limit of file descriptors of the process, after raising it.
+fn raise_descriptor_limit() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let current = current.unwrap_or(MAX_DESCRIPTORS);
+    let wanted = maximum.unwrap_or(MAX_DESCRIPTORS).min(MAX_DESCRIPTORS);
+    let raised = Rlimit {
+        current: Some(wanted),
+        maximum,
+    };
+    if wanted > current && setrlimit(Resource::Nofile, raised).is_ok() {
+        wanted
+    } else {
+        current
+    }
+}
+
+/// Accepted connections, after their TLS handshake if there is TLS. Connections that send nothing are
+/// closed.
 pub fn incoming(
     listener: TcpListener,
     connections: Arc<Connections>,
-) -> impl Stream<Item = io::Result<TrackedStream>> {
+    tls: Option<ServerTls>,
+) -> impl Stream<Item = io::Result<Connection>> {
+    let max = connections.max;
+    let tls = tls.map(|tls| (tls, Arc::new(HandshakeLog::default())));
     TcpIncoming::from(listener)
         .with_nodelay(Some(true))
         .with_keepalive(Some(KEEPALIVE_INTERVAL))
-        .then(|accepted| async {
-            if let Err(error) = &accepted {
-                warn!(%error, "a connection was not accepted");
-                sleep(ACCEPT_RETRY_PAUSE).await;
-            }
-            accepted
-        })
-        .map(move |accepted| {
+        .then(move |accepted| {
             let connections = Arc::clone(&connections);
             async move {
                 match accepted {
-                    Ok(stream) => connections.admit(stream).await.map(Ok),
-                    Err(error) => Some(Err(error)),
+                    Ok(stream) => connections.permit().await.map(|permit| (stream, permit)),
+                    Err(error) => {
+                        warn!(%error, "a connection was not accepted");
+                        sleep(ACCEPT_RETRY_PAUSE).await;
+                        None
+                    }
                 }
             }
         })
-        .buffer_unordered(MAX_ADMISSIONS)
         .filter_map(ready)
+        .map(move |(stream, permit)| open(stream, permit, tls.clone()))
+        .buffer_unordered(max)
+        .filter_map(|connection| ready(connection.map(Ok)))
+}
+
+async fn open(
+    stream: TcpStream,
+    permit: OwnedSemaphorePermit,
+    tls: Option<(ServerTls, Arc<HandshakeLog>)>,
+) -> Option<Connection> {
+    let address = stream.peer_addr().ok()?;
+    // Probes of the port send nothing.
+    let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
+    if !matches!(first_byte, Ok(Ok(1))) {
+        debug!("a connection ended before it was used");
+        return None;
+    }
+    let stream: Box<dyn Transport> = match tls {
+        None => Box::new(stream),
+        Some((tls, log)) => {
+            let handshake = tls.acceptor().accept(stream);
+            match timeout(HANDSHAKE_TIMEOUT, handshake).await {
+                Ok(Ok(stream)) => Box::new(stream),
+                failed => {
+                    log.record_failure(address, failed.ok().and_then(Result::err));
+                    return None;
+                }
+            }
+        }
+    };
+    let now = Instant::now();
+    Some(Connection {
+        stream,
+        peer: Peer(Arc::new(PeerState {
+            address,
+            is_closing: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
+        })),
+        last_read: now,
+        silence: Box::pin(sleep_until(now + SILENCE_TIMEOUT)),
+        _permit: permit,
+    })
+}
+
+/// Bytes in both directions, with or without TLS.
+trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+/// The other end of a connection.
+#[derive(Clone)]
+pub struct Peer(Arc<PeerState>);
+
+struct PeerState {
+    address: SocketAddr,
+    is_closing: AtomicBool,
+    reader: AtomicWaker,
+}
+
+impl Peer {
+    pub fn address(&self) -> SocketAddr {
+        self.0.address
+    }
+
+    /// Makes the next read fail, which ends the connection.
+    pub fn close(&self) {
+        self.0.is_closing.store(true, Relaxed);
+        self.0.reader.wake();
+    }
+}
+
+/// A connection. Reading fails when the peer is silent for too long or [`Peer::close`] is called.
+pub struct Connection {
+    stream: Box<dyn Transport>,
+    peer: Peer,
+    last_read: Instant,
+    silence: Pin<Box<Sleep>>,
+    // Dropped after the stream, which has its descriptor until then.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.peer.0.reader.register(context.waker());
+        if self.peer.0.is_closing.load(Relaxed) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if polled.is_ready() {
+            self.last_read = Instant::now();
+            return polled;
+        }
+        while self.silence.as_mut().poll(context).is_ready() {
+            let until = self.last_read + SILENCE_TIMEOUT;
+            if Instant::now() >= until {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.silence.as_mut().reset(until);
+        }
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// Listens on the port that a setting names; returns the address with the port that was

@@ -1,53 +1,41 @@
-//! Metrics, liveness and readiness over plain HTTP, for operators.
-//!
-//! A connection serves one small request within a few seconds, and the oldest one is
-//! closed when there are too many, so that no client can block others. The port needs
-//! no credentials, and its answers hold nothing of guides or accounts.
+//! Metrics, liveness and readiness over plain HTTP, for operators. The port needs no credentials, and its
+//! answers hold nothing of guides or accounts.
 
 mod process;
 mod sampled;
 
 use std::{
-    collections::VecDeque,
-    convert::Infallible,
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
-use http_body_util::Full;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use axum::{
+    Router,
+    extract::State,
+    middleware::map_response,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{
+    HeaderValue, StatusCode,
+    header::{CONNECTION, CONTENT_TYPE},
+};
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
-    metrics::info::Info,
-    registry::Registry,
+    metrics::{gauge::Gauge, info::Info},
+    registry::{Registry, Unit},
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::AbortHandle,
-    time::{sleep, timeout},
-};
-use tracing::warn;
+use tokio::net::TcpListener;
 
 use self::sampled::SampledMetrics;
 use super::{
-    ACCEPT_RETRY_PAUSE,
-    connections::Connections,
     health::{HealthMonitor, HealthState},
-    middleware::Middleware,
+    layers::CallState,
+    listen::Connections,
     tls::ServerTls,
 };
 use crate::store::Store;
 
-/// How long a request may take, its answer included.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections at once.
-const MAX_CONNECTIONS: usize = 16;
-const MAX_HEADER_BYTES: usize = 16 * 1024;
-
-const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 /// The format of `/metrics`, whatever a request accepts.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -60,7 +48,7 @@ pub struct OperationsEndpoint {
 
 /// The parts of the server that the metrics and the readiness are read from.
 pub struct MetricSources {
-    pub middleware: Arc<Middleware>,
+    pub calls: &'static CallState,
     pub health: HealthMonitor,
     pub connections: Arc<Connections>,
     pub tls: Option<ServerTls>,
@@ -77,14 +65,27 @@ impl OperationsEndpoint {
         let mut registry = Registry::default();
         let sources = Arc::new(sources);
         process::register(&mut registry);
-        sources.middleware.register_grpc(&mut registry);
+        sources.calls.metrics.register_grpc(&mut registry);
         let own = registry.sub_registry_with_prefix(env!("CARGO_PKG_NAME"));
         own.register(
             "build",
             "The version that runs",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        sources.middleware.register(own);
+        sources.calls.metrics.register(own);
+        let limit = Gauge::<i64>::default();
+        limit.set(i64::try_from(sources.calls.limits.max_bytes()).unwrap_or(i64::MAX));
+        own.register_with_unit(
+            "inflight_limit",
+            "Most bytes that calls hold at once",
+            Unit::Bytes,
+            limit,
+        );
+        own.register(
+            "rejected_calls",
+            "Calls that were refused with OVERLOADED, by the limit that was reached",
+            sources.calls.limits.rejected(),
+        );
         own.register_collector(Box::new(SampledMetrics(Arc::clone(&sources))));
         Self {
             registry,
@@ -102,70 +103,19 @@ impl OperationsEndpoint {
 
     /// Answers requests until the future is dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        let mut connections: VecDeque<AbortHandle> = VecDeque::new();
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    connections.retain(|connection| !connection.is_finished());
-                    if connections.len() >= MAX_CONNECTIONS
-                        && let Some(oldest) = connections.pop_front()
-                    {
-                        oldest.abort();
-                    }
-                    let serving = timeout(REQUEST_TIMEOUT, Arc::clone(&self).serve_stream(stream));
-                    connections.push_back(tokio::spawn(serving).abort_handle());
-                }
-                Err(error) => {
-                    warn!(%error, "a connection for metrics was not accepted");
-                    sleep(ACCEPT_RETRY_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    async fn serve_stream(self: Arc<Self>, stream: TcpStream) {
-        let service = service_fn(|request: Request<Incoming>| {
-            let response = self.respond(&request);
-            async { Ok::<_, Infallible>(response) }
-        });
-        // Errors of a peer do not concern the server.
-        let _ = http1::Builder::new()
-            .keep_alive(false)
-            .max_buf_size(MAX_HEADER_BYTES)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
-    }
-
-    fn respond(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
-        }
-        match request.uri().path() {
-            "/metrics" => self.metrics(),
-            "/healthz" => text(StatusCode::OK, "alive\n"),
-            "/readyz" => {
-                let unavailable = StatusCode::SERVICE_UNAVAILABLE;
-                match self.sources.health.state() {
-                    HealthState::Starting => text(unavailable, "the server is starting\n"),
-                    HealthState::Serving => text(StatusCode::OK, "ready\n"),
-                    HealthState::DatabaseDown => {
-                        text(unavailable, "the database does not answer\n")
-                    }
-                    HealthState::ShuttingDown => text(unavailable, "shutting down\n"),
-                }
-            }
-            _ => text(
+        let router = Router::new()
+            .route("/metrics", get(metrics))
+            .route("/healthz", get("alive\n"))
+            .route("/livez", get("alive\n"))
+            .route("/readyz", get(ready))
+            .fallback((
                 StatusCode::NOT_FOUND,
-                "there are /metrics, /healthz and /readyz\n",
-            ),
-        }
-    }
-
-    fn metrics(&self) -> Response<Full<Bytes>> {
-        match self.open_metrics_text() {
-            Some(metrics) => response(StatusCode::OK, OPEN_METRICS, metrics),
-            None => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
-        }
+                "there are /metrics, /livez and /readyz\n",
+            ))
+            .layer(map_response(close_connection))
+            .with_state(self);
+        // It never ends by itself.
+        let _ = axum::serve(listener, router).await;
     }
 
     fn open_metrics_text(&self) -> Option<String> {
@@ -186,18 +136,26 @@ fn seconds_since_epoch(time: SystemTime) -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
-fn text(code: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
-    response(code, PLAIN_TEXT, text)
+/// A connection has one request, so that idle ones do not add up.
+async fn close_connection(mut response: Response) -> Response {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
 }
 
-fn response(
-    code: StatusCode,
-    content_type: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = code;
-    let content_type = HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
+async fn metrics(State(endpoint): State<Arc<OperationsEndpoint>>) -> Response {
+    match endpoint.open_metrics_text() {
+        Some(text) => ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        None => (StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n").into_response(),
+    }
+}
+
+async fn ready(State(endpoint): State<Arc<OperationsEndpoint>>) -> (StatusCode, &'static str) {
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    match endpoint.sources.health.state() {
+        HealthState::Starting => (unavailable, "the server is starting\n"),
+        HealthState::Serving => (StatusCode::OK, "ready\n"),
+        HealthState::DatabaseDown => (unavailable, "the database does not answer\n"),
+        HealthState::ShuttingDown => (unavailable, "shutting down\n"),
+    }
 }

@@ -1,15 +1,21 @@
 //! TLS with rustls: the server's certificate, and the authorities of client
 //! certificates.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
 use humantime::format_rfc3339_seconds;
 use rustls::{
-    InconsistentKeys, RootCertStore, ServerConfig,
+    CertificateError, InconsistentKeys, RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 use x509_cert::{Certificate, der::Decode};
@@ -20,8 +26,10 @@ use crate::{
     reload::{FILE_INTERVAL, Reloaded, Source},
 };
 
-/// HTTP/2, as TLS names it.
-const ALPN_HTTP2: &[u8] = b"h2";
+/// HTTP/2, and HTTP/1.1 for browsers behind proxies, as TLS names them.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// How often a failed handshake is logged at most, as anybody may cause them.
+const HANDSHAKE_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why TLS cannot be served. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +141,7 @@ fn read(tls: &Tls) -> Result<(TlsFiles, Vec<u8>), TlsError> {
     let validity = chain.first().and_then(validity);
     let config = config.with_single_cert(chain, key);
     let mut config = config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
-    config.alpn_protocols.push(ALPN_HTTP2.to_vec());
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     let config = Arc::new(config);
     Ok((TlsFiles { config, validity }, bytes))
 }
@@ -181,4 +189,70 @@ fn validity(certificate: &CertificateDer) -> Option<CertificateValidity> {
         not_before: validity.not_before.to_system_time(),
         not_after: validity.not_after.to_system_time(),
     })
+}
+
+/// Logs handshakes that fail.
+#[derive(Default)]
+pub struct HandshakeLog(Mutex<HandshakeLogState>);
+
+#[derive(Default)]
+struct HandshakeLogState {
+    last_line: Option<Instant>,
+    /// Failures since the last line.
+    unlogged: u64,
+}
+
+impl HandshakeLog {
+    /// Logs a failure, or counts it for the next line. Without an error, it took too long.
+    pub fn record_failure(&self, peer: SocketAddr, error: Option<io::Error>) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |at: Instant| at.elapsed() < HANDSHAKE_LOG_INTERVAL;
+        if state.last_line.is_some_and(is_new) {
+            state.unlogged += 1;
+            return;
+        }
+        state.last_line = Some(Instant::now());
+        let unlogged = std::mem::take(&mut state.unlogged);
+        let cause = error.map_or("the client did not complete it in time", |error| {
+            handshake_cause(&error)
+        });
+        info!(%peer, cause, unlogged, "the TLS handshake failed");
+    }
+}
+
+/// Why a handshake failed, without the words of rustls.
+fn handshake_cause(error: &io::Error) -> &'static str {
+    use rustls::Error;
+    let tls = error.get_ref().and_then(|error| error.downcast_ref());
+    match tls {
+        None => "the client ended the connection",
+        Some(Error::NoCertificatesPresented) => {
+            "the client sent no certificate, which EXPERTISE_TLS_CLIENT_CA_FILE requires"
+        }
+        Some(Error::InvalidCertificate(error)) => certificate_cause(error),
+        Some(Error::AlertReceived(_)) => {
+            "the client refused the handshake: perhaps it does not trust the certificate in \
+             EXPERTISE_TLS_CERT_FILE, or the certificate is for another server name"
+        }
+        Some(Error::InvalidMessage(_)) => "the client does not use TLS: its URL must be https",
+        Some(Error::NoApplicationProtocol) => "the client does not offer HTTP/2",
+        Some(Error::PeerIncompatible(_)) => {
+            "client and server have no TLS version or cipher in common"
+        }
+        Some(_) => "the client does not follow the protocol",
+    }
+}
+
+fn certificate_cause(error: &CertificateError) -> &'static str {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidYet, NotValidYetContext, UnknownIssuer,
+    };
+    match error {
+        Expired | ExpiredContext { .. } => "the client's certificate has expired",
+        NotValidYet | NotValidYetContext { .. } => "the client's certificate is not valid yet",
+        UnknownIssuer => {
+            "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate"
+        }
+        _ => "the client's certificate is not accepted: check that it is one for clients",
+    }
 }

@@ -25,6 +25,8 @@ use crate::{
 /// The KiB of large resources and pages that reads and writes may read concurrently. While one is read,
 /// memory holds several copies of it. A larger one is read alone.
 const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
+/// What a large read counts for at least, so that at most four of them hold connections.
+const MIN_LARGE_READ_KIB: u32 = MAX_LARGE_READ_KIB / 4;
 
 pub fn large_reads() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize))
@@ -175,7 +177,7 @@ impl Account {
         }
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.store.inner.large_reads)
-            .acquire_many_owned(kib.clamp(1, MAX_LARGE_READ_KIB))
+            .acquire_many_owned(kib.clamp(MIN_LARGE_READ_KIB, MAX_LARGE_READ_KIB))
             .await
             .map_err(|_| Error::Internal("no large reads".to_owned()))?;
         match CallContext::try_reserve_response(bytes) {

@@ -2,7 +2,8 @@
 //! within [`POLL_INTERVAL`].
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    mem,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -16,7 +17,12 @@ use tokio::{
 };
 
 use super::{Account, Store};
-use crate::domain::{Error, Result, ids::AccountId};
+use crate::domain::{
+    Error, Result,
+    change_feed::{FeedCursor, FeedStart},
+    ids::{AccountId, TaskId},
+    page::PageSize,
+};
 
 /// How often the database is polled for writes of other servers, once per account with waiting calls.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -26,11 +32,13 @@ const GATHER_TIME: Duration = Duration::from_millis(50);
 const MAX_WAITING: usize = 1_000;
 /// The maximum number of waiting calls of one account.
 const MAX_ACCOUNT_WAITING: usize = 100;
+/// With more changed tasks, the oldest changes of a feed are forgotten.
+const MAX_KNOWN_TASKS: usize = 10_000;
 
 /// The calls of this server that wait for changes.
 pub struct FeedWaits {
     /// The accounts that are watched. Emptied at shutdown, which ends all waits.
-    feeds: Mutex<HashMap<AccountId, watch::Sender<FeedNews>>>,
+    feeds: Mutex<HashMap<AccountId, Feed>>,
     /// The places for waiting calls; closed at shutdown.
     places: Arc<Semaphore>,
     writes: AtomicU64,
@@ -49,8 +57,15 @@ impl Default for FeedWaits {
     }
 }
 
+/// A feed that is watched.
+#[derive(Clone, Default)]
+struct Feed {
+    news: watch::Sender<FeedNews>,
+    looked: Arc<tokio::sync::Mutex<Looked>>,
+}
+
 /// What is known to be new in a feed.
-#[derive(Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct FeedNews {
     /// The newest position that a poll found.
     head: i64,
@@ -58,8 +73,57 @@ struct FeedNews {
     wakes: u64,
 }
 
+/// What one call has read of a feed, for all calls that wait for changes of a task.
+#[derive(Default)]
+struct Looked {
+    /// All entries up to here have been read; `None` before the first read.
+    cursor: Option<FeedCursor>,
+    /// The position from which on `tasks` knows all entries.
+    from: i64,
+    /// The newest position of each changed task.
+    tasks: BTreeMap<TaskId, i64>,
+    /// The count of wakes before the last read.
+    wakes: u64,
+}
+
+impl Looked {
+    /// Reads what is new, the first time after `start`.
+    async fn read(&mut self, account: &Account, start: FeedCursor) -> Result<()> {
+        // If it fails, the next read begins anew.
+        let Self {
+            cursor,
+            mut tasks,
+            mut from,
+            ..
+        } = mem::take(self);
+        let mut cursor = cursor.unwrap_or(start);
+        if tasks.is_empty() || tasks.len() > MAX_KNOWN_TASKS {
+            tasks.clear();
+            from = cursor.position;
+        }
+        loop {
+            let page = account.list_changes(FeedStart::After(cursor), None, PageSize::LARGEST);
+            let page = page.await?;
+            cursor = page.next;
+            let entries = page.entries.into_iter();
+            tasks.extend(entries.map(|entry| (entry.task, entry.cursor.position)));
+            if page.is_at_head {
+                break;
+            }
+        }
+        (self.cursor, self.from, self.tasks) = (Some(cursor), from, tasks);
+        Ok(())
+    }
+
+    /// Whether the task may have changed after a position.
+    fn may_have(&self, task: TaskId, after: i64) -> bool {
+        let newest = self.tasks.get(&task);
+        after < self.from || newest.is_some_and(|newest| *newest > after)
+    }
+}
+
 impl FeedWaits {
-    fn feeds(&self) -> MutexGuard<'_, HashMap<AccountId, watch::Sender<FeedNews>>> {
+    fn feeds(&self) -> MutexGuard<'_, HashMap<AccountId, Feed>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +134,11 @@ impl FeedWaits {
 
     fn update_news(&self, account: &AccountId, update: impl FnOnce(&mut FeedNews)) {
         if let Some(feed) = self.feeds().get(account) {
-            feed.send_modify(update);
+            feed.news.send_if_modified(|news| {
+                let before = *news;
+                update(news);
+                *news != before
+            });
         }
     }
 
@@ -87,16 +155,16 @@ impl FeedWaits {
     /// The accounts that somebody watches. Forgets the others.
     fn watched(&self) -> Vec<AccountId> {
         let mut feeds = self.feeds();
-        feeds.retain(|_, feed| feed.receiver_count() > 0);
+        feeds.retain(|_, feed| feed.news.receiver_count() > 0);
         feeds.keys().cloned().collect()
     }
 
     fn watch(&self, account: &AccountId) -> FeedWatch {
         let feed = self.feeds().entry(account.clone()).or_default().clone();
-        let wakes = feed.borrow().wakes;
+        let wakes = feed.news.borrow().wakes;
         FeedWatch {
             wakes,
-            news: feed.subscribe(),
+            news: feed.news.subscribe(),
             feed,
             places: Arc::clone(&self.places),
         }
@@ -105,7 +173,7 @@ impl FeedWaits {
 
 /// Watches an account's feed, from the creation of the watch on.
 pub struct FeedWatch {
-    feed: watch::Sender<FeedNews>,
+    feed: Feed,
     news: watch::Receiver<FeedNews>,
     /// The count when it was made.
     wakes: u64,
@@ -113,21 +181,49 @@ pub struct FeedWatch {
 }
 
 impl FeedWatch {
-    /// Waits until there may be entries after the position `head`. `None` at shutdown, when every call
-    /// returns immediately. Fails if too many calls wait.
-    pub fn wait(self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + use<>>> {
+    /// Waits until there may be entries after `cursor`, of all tasks or of one. Changes of other tasks move
+    /// `cursor`: one call reads them for all that wait. `None` at shutdown, when every call returns
+    /// immediately. Fails if too many calls wait.
+    pub fn wait<'a>(
+        self,
+        cursor: &'a mut FeedCursor,
+        of_task: Option<(&'a Account, TaskId)>,
+    ) -> Result<Option<impl Future<Output = ()> + Send + use<'a>>> {
         let place = match self.places.try_acquire_owned() {
-            Ok(place) if self.feed.receiver_count() <= MAX_ACCOUNT_WAITING => place,
+            Ok(place) if self.feed.news.receiver_count() <= MAX_ACCOUNT_WAITING => place,
             Err(TryAcquireError::Closed) => return Ok(None),
             _ => return Err(Error::Overloaded),
         };
-        let (mut news, wakes) = (self.news, self.wakes);
+        // The sender is dropped, so that it ends at shutdown.
+        let (looked, mut news, mut wakes) = (self.feed.looked, self.news, self.wakes);
         Ok(Some(async move {
             let _place = place;
-            let news = news.wait_for(|news| news.head > head || news.wakes > wakes);
-            // It fails at shutdown.
-            if news.await.is_ok() {
+            loop {
+                let is_new = |news: &FeedNews| news.head > cursor.position || news.wakes > wakes;
+                // It fails at shutdown.
+                if news.wait_for(is_new).await.is_err() {
+                    return;
+                }
                 sleep(GATHER_TIME).await;
+                let Some((account, task)) = of_task else {
+                    return;
+                };
+                let mut looked = looked.lock().await;
+                let FeedNews { head, wakes: now } = *news.borrow();
+                let seen = looked.cursor.map_or(-1, |cursor| cursor.position);
+                if seen < head || looked.wakes < now {
+                    // An error is found again by the call.
+                    if looked.read(account, *cursor).await.is_err() {
+                        return;
+                    }
+                    looked.wakes = now;
+                }
+                if looked.may_have(task, cursor.position) {
+                    return;
+                }
+                let until = looked.cursor.filter(|it| it.position > cursor.position);
+                *cursor = until.unwrap_or(*cursor);
+                wakes = looked.wakes;
             }
         }))
     }
@@ -172,6 +268,7 @@ impl Store {
 #[allow(clippy::expect_used)]
 mod tests {
     use tokio::time::timeout;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -179,13 +276,20 @@ mod tests {
     async fn a_poll_wakes_the_calls_that_know_only_older_positions() {
         let waits = FeedWaits::default();
         let account = AccountId::parse("a").expect("an account");
-        let wait = |head| {
-            let waiting = waits.watch(&account).wait(head);
-            waiting.expect("a place").expect("no shutdown")
+        let wait = async |position| {
+            let mut cursor = FeedCursor {
+                position,
+                transaction: Uuid::nil(),
+            };
+            let watch = waits.watch(&account);
+            let waiting = watch.wait(&mut cursor, None).expect("a place");
+            waiting.expect("no shutdown").await
         };
-        let (less, more) = (wait(5), wait(6));
-        waits.update_news(&account, |news| news.head = 6);
         let short = Duration::from_secs(5);
+        // The receivers begin with the newest news.
+        let _feed = waits.watch(&account);
+        waits.update_news(&account, |news| news.head = 6);
+        let (less, more) = (wait(5), wait(6));
         assert!(timeout(short, less).await.is_ok(), "it is woken");
         assert!(timeout(short, more).await.is_err(), "it waits");
     }
@@ -195,7 +299,11 @@ mod tests {
         let waits = FeedWaits::default();
         let wait = |account: usize| {
             let account = AccountId::parse(&account.to_string()).expect("an account");
-            waits.watch(&account).wait(0)
+            let cursor = Box::leak(Box::new(FeedCursor {
+                position: 0,
+                transaction: Uuid::nil(),
+            }));
+            waits.watch(&account).wait(cursor, None)
         };
         let mut waiting: Vec<_> = (0..1_000).map(|call| wait(call / 100)).collect();
         assert_eq!(waiting.iter().filter(|it| it.is_ok()).count(), 1_000);

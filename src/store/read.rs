@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     analysis_threads::run_by_weight,
+    call_context::CallContext,
     domain::{
         Result,
         page::{PAGE_BYTES, PageSize},
@@ -64,10 +65,12 @@ impl MaxBytes {
 
     /// Fails with [`StoreError::NeedsLargeReadPermit`] if rows have more bytes.
     pub fn check(self, bytes: i64) -> Result<(), StoreError> {
-        if bytes <= self.0 {
+        let is_permitted = bytes <= self.0;
+        let bytes = usize::try_from(bytes).unwrap_or_default();
+        CallContext::note_size(bytes);
+        if is_permitted {
             return Ok(());
         }
-        let bytes = usize::try_from(bytes).unwrap_or_default();
         Err(StoreError::NeedsLargeReadPermit(bytes))
     }
 }

@@ -34,12 +34,13 @@ mod writers;
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
 };
 
 use futures_util::future::BoxFuture;
+use tracing::info;
 
-use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
+use super::{Account, RetryKey, Store, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
 use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
 use checkpoints::Checkpoints;
 use tx::Tx;
@@ -173,9 +174,14 @@ impl Account {
             outcome: Mutex::default(),
             checkpoints: Mutex::default(),
         });
-        self.metrics()
+        let written = self
+            .metrics()
             .measure_write(self.run_write(write.clone()))
-            .await?;
+            .await;
+        if mode == WriteMode::Store {
+            self.store.log_recovery(&written);
+        }
+        written?;
         let outcome = lock(&write.outcome)
             .take()
             .ok_or_else(|| Error::Internal("a write has no outcome".to_owned()))?;
@@ -213,6 +219,20 @@ impl Account {
                 }
                 outcome => return Ok(outcome?),
             }
+        }
+    }
+}
+
+impl Store {
+    /// Logs when writes work again after an outage.
+    fn log_recovery(&self, written: &Result<()>) {
+        let fail = &self.inner.writes_fail;
+        match written {
+            Err(Error::Unavailable(_)) => fail.store(true, Relaxed),
+            Ok(()) if fail.load(Relaxed) && fail.swap(false, Relaxed) => {
+                info!("writes work again");
+            }
+            _ => {}
         }
     }
 }

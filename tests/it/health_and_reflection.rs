@@ -106,6 +106,29 @@ async fn reflection_describes_every_message_without_comments(client: Client) {
     }
 }
 
+/// With the options of Google's annotations, which a decoded descriptor loses.
+#[apply(on_one_database)]
+async fn reflection_serves_descriptors_as_they_were_compiled(client: Client) {
+    for name in [
+        "expertise/v1/task_service.proto",
+        "expertise/v1/resources.proto",
+    ] {
+        let request = MessageRequest::FileByFilename(name.to_owned());
+        let answer = reflect(&client, request).await;
+        let MessageResponse::FileDescriptorResponse(files) = answer else {
+            panic!("{name}: {answer:?}");
+        };
+        let served = &files.file_descriptor_proto[0];
+        let compiled = expertise::proto::FILE_DESCRIPTOR_SET;
+        let is_part = compiled
+            .windows(served.len())
+            .any(|part| part == &served[..]);
+        assert!(is_part, "{name}");
+        let decoded = FileDescriptorProto::decode(&served[..]).unwrap();
+        assert!(decoded.encoded_len() < served.len(), "{name} has options");
+    }
+}
+
 #[apply(on_both_databases)]
 async fn reflection_serves_v1alpha_too(client: Client) {
     use tonic_reflection::pb::v1alpha::{

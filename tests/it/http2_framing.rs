@@ -175,7 +175,8 @@ async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
     let (connection, account) = connect(&client).await;
     for begun in [
         &b""[..],
-        &prefix(0, 64_000_000),
+        // A larger message would wait for those of other tests.
+        &prefix(0, 1_000_000),
         &[&prefix(0, 9)[..], b"abc"].concat(),
     ] {
         let headers = [account, ("grpc-timeout", "50m")];
@@ -231,18 +232,13 @@ async fn unknown_paths_are_unimplemented(client: Client) {
 #[apply(on_one_database)]
 async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
     let (connection, account) = connect(&client).await;
-    for content in [
-        "",
-        "text/plain",
-        "application/json",
-        "application/grpc-web",
-        "application/grpcs",
-    ] {
+    for content in ["", "text/plain", "application/json", "application/grpcs"] {
         let headers = [account, ("content-type", content)];
         let answer = connection
             .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
             .await;
         assert_eq!(answer.http, 415, "{content}");
+        assert_eq!(answer.status().code(), Code::Unimplemented);
     }
     for method in [Method::GET, Method::PUT, Method::HEAD, Method::OPTIONS] {
         let headers = [account, ("content-type", "application/grpc")];
@@ -250,6 +246,7 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
             .send(method, LIST, &headers, b"", RequestEnd::Sent)
             .await;
         assert_eq!(answer.http, 405);
+        assert_eq!(answer.status().code(), Code::Unimplemented);
     }
     for content in [
         "application/grpc",
@@ -263,6 +260,75 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
         let status = answer.status.expect("a status");
         assert_eq!(status.code(), Code::Ok, "{content}: {status:?}");
     }
+}
+
+/// The trailers are in the body, after a byte with the highest bit set.
+#[apply(on_one_database)]
+async fn browsers_are_served_over_grpc_web(client: Client) {
+    let (connection, account) = connect(&client).await;
+    let headers = [account, ("content-type", "application/grpc-web")];
+    let answer = connection
+        .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
+        .await;
+    let body = String::from_utf8_lossy(&answer.body);
+    assert!(body.contains("grpc-status:0"), "{answer:?}");
+}
+
+/// Pages of other origins may not call, unless a setting allows it.
+#[tokio::test]
+async fn pages_of_allowed_origins_may_call() {
+    const ALLOWED: &str = "access-control-allow-origin";
+    let origin = ("origin", "https://guides.example.com");
+    let preflight = async |server: &TestServer| {
+        let connection = Http2Connection::to(server.address()).await;
+        let headers = [origin, ("access-control-request-method", "POST")];
+        connection
+            .send(Method::OPTIONS, LIST, &headers, b"", RequestEnd::Sent)
+            .await
+    };
+    let closed = TestServer::start(in_memory()).await;
+    let answer = preflight(&closed).await;
+    assert_eq!(answer.headers.get(ALLOWED), None);
+    let origins = "https://guides.example.com,http://127.0.0.1:8080";
+    let open = in_memory().set("EXPERTISE_CORS_ORIGINS", origins);
+    let answer = preflight(&TestServer::start(open).await).await;
+    assert_eq!(answer.http, 200);
+    assert_eq!(answer.headers[ALLOWED], origin.1);
+}
+
+/// Imports and steps may be large, other requests not.
+#[apply(on_one_database)]
+async fn requests_without_guides_and_bodies_take_4_mebibytes(client: Client) {
+    let (connection, account) = connect(&client).await;
+    for (path, is_refused) in [(GET, true), (LIST, true), (CREATE, false)] {
+        let headers = [account, ("grpc-timeout", "100m")];
+        let claim = prefix(0, 4 * 1024 * 1024 + 1);
+        let answer = connection
+            .call(path, &headers, &claim, RequestEnd::Never)
+            .await;
+        match is_refused {
+            true => answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"),
+            false => answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_ends_at_its_age_and_its_calls_go_on_over_another() {
+    let settings = in_memory().set("EXPERTISE_MAX_CONNECTION_AGE", "1s");
+    let server = TestServer::start(settings).await;
+    let client = server.client();
+    for _ in 0..25 {
+        client.given_task(task("Guide")).await;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let log = server.log();
+    let peers: std::collections::BTreeSet<&str> = log
+        .split("\"peer\":\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert!(peers.len() > 1, "{log}");
 }
 
 #[apply(on_one_database)]

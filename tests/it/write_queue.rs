@@ -74,6 +74,10 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     until_true("the wait is logged", || server.log().contains(line)).await;
     holder.execute("ROLLBACK").await;
     client.given_task(task("Retried")).await;
+    until_true("the end is logged", || {
+        server.log().contains("writes work again")
+    })
+    .await;
     let stored = client.all_tasks().await.into_iter().map(|task| task.name);
     assert_eq!(stored.collect::<Vec<_>>(), ["Retried"]);
     assert!(server.terminate().success());
@@ -88,9 +92,9 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
     holder.execute("BEGIN IMMEDIATE").await;
     let mut calls = JoinSet::new();
     let mut begin = |account: &'static str, count: usize| {
-        for begun in (0..count).step_by(128) {
+        for begun in (0..count).step_by(100) {
             let client = server.client().with_account(account);
-            for _ in begun..count.min(begun + 128) {
+            for _ in begun..count.min(begun + 100) {
                 let client = client.clone();
                 calls.spawn(async move { client.create_task(task("Held up")).await.map(drop) });
             }

@@ -36,6 +36,7 @@ pub enum RequestEnd {
 pub struct Http2Response {
     /// The status code of HTTP.
     pub http: u16,
+    pub headers: http::HeaderMap,
     /// `None` where there is no gRPC status.
     pub status: Option<Status>,
     /// The message with its prefix, if there is one.
@@ -218,6 +219,7 @@ impl Http2Connection {
             (Some(error), None) => Err(error),
             (Some(_) | None, _) => Ok(Http2Response {
                 http: head.status.as_u16(),
+                headers: head.headers,
                 status,
                 body: received.freeze(),
             }),

@@ -88,15 +88,23 @@ impl Health {
     /// Checks again and again that the server serves. The 99th percentile of the times that
     /// the checks took.
     pub async fn check_time_p99(&self, time: Duration) -> Duration {
-        let started = Instant::now();
-        let mut took = Vec::new();
-        while started.elapsed() < time {
-            let asked = Instant::now();
+        time_p99(time, || async {
             assert_eq!(self.status().await, ServingStatus::Serving);
-            took.push(asked.elapsed());
-            sleep(Duration::from_millis(20)).await;
-        }
-        took.sort();
-        took[took.len() * 99 / 100]
+        })
+        .await
     }
+}
+
+/// Makes calls again and again, one at a time. The 99th percentile of the times that they took.
+pub async fn time_p99<F: Future<Output = ()>>(time: Duration, call: impl Fn() -> F) -> Duration {
+    let started = Instant::now();
+    let mut took = Vec::new();
+    while started.elapsed() < time {
+        let asked = Instant::now();
+        call().await;
+        took.push(asked.elapsed());
+        sleep(Duration::from_millis(20)).await;
+    }
+    took.sort();
+    took[took.len() * 99 / 100]
 }

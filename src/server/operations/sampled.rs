@@ -24,14 +24,14 @@ impl fmt::Debug for SampledMetrics {
 impl Collector for SampledMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let sources = &self.0;
-        let load = sources.middleware.current_load();
+        let limits = &sources.calls.limits;
         let ready = usize::from(sources.health.state() == HealthState::Serving);
-        let (open, max) = (sources.connections.count(), sources.connections.max());
+        let (open, max) = (sources.connections.open(), sources.connections.max());
         let in_work =
             "Calls that are worked on: their messages have arrived and they have a permit.";
-        let waiting = "Calls that wait in the queue for a permit.";
+        let waiting = "Calls that send their message or wait for a permit.";
         let bytes = Some(&Unit::Bytes);
-        let held = load.inflight_bytes;
+        let held = limits.bytes();
         for (name, help, unit, value) in [
             ("ready", "1 if the server is ready, else 0.", None, ready),
             ("connections", "Open connections of clients.", None, open),
@@ -41,9 +41,9 @@ impl Collector for SampledMetrics {
                 None,
                 max,
             ),
-            ("inflight", "Bytes of messages in memory.", bytes, held),
-            ("calls_in_work", in_work, None, load.calls_in_work),
-            ("calls_waiting", waiting, None, load.calls_waiting),
+            ("inflight", "Bytes that calls hold.", bytes, held),
+            ("calls_in_work", in_work, None, limits.calls_in_work()),
+            ("calls_waiting", waiting, None, limits.calls_waiting()),
         ] {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)?;
@@ -56,7 +56,7 @@ impl Collector for SampledMetrics {
             let help = "When the certificate of the server expires, in seconds since 1970.";
             gauge.encode(encoder.encode_descriptor(name, help, seconds, gauge.metric_type())?)?;
         }
-        if let Some(read) = sources.middleware.keys_read() {
+        if let Some(read) = sources.calls.authenticator.keys_read() {
             let gauge = ConstGauge::new(seconds_since_epoch(read.at));
             let name = "token_keys_read_timestamp";
             let help = "When the keys that verify tokens were read, in seconds since 1970.";

@@ -170,6 +170,12 @@ impl Job {
         );
         let run = self.spans.clone().scope(self.write.run(&tx));
         let run = run.instrument(self.log_span.clone());
+        let run = async {
+            match &self.call {
+                Some(call) => call.in_turns(run).await,
+                None => run.await,
+            }
+        };
         // A panic must not affect the writes that share the transaction.
         let run = AssertUnwindSafe(run).catch_unwind();
         match timeout(MAX_TRANSACTION_TIME, run).await {

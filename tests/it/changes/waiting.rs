@@ -119,6 +119,42 @@ async fn until_waiting(server: &TestServer, count: f64) {
     .await;
 }
 
+/// One call reads what is new for all that wait.
+#[apply(on_own_databases)]
+async fn waits_for_a_task_read_other_changes_once(url: String) {
+    const WAITING: usize = 50;
+    const WRITES: usize = 5;
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let guide = client.given_task(task("Guide")).await;
+    let cursor = client.cursor_now().await;
+    let of_task = ListChangesRequest {
+        task: guide.guid.clone(),
+        ..waiting(&cursor, 60)
+    };
+    let answers: Vec<Answer> = (0..WAITING)
+        .map(|_| ask(&client, of_task.clone()))
+        .collect();
+    until_waiting(&server, WAITING as f64).await;
+    let statements = async || {
+        let metrics = server.metrics().await;
+        metrics.sum("expertise_database_statement_seconds_count", &[])
+    };
+    let before = statements().await;
+    for _ in 0..WRITES {
+        client.given_task(task("Other")).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let took = statements().await - before;
+    let of_each = (WAITING * WRITES) as f64;
+    assert!(took < of_each / 2.0, "{took} statements");
+    client.given_step(information_step(&guide, "Step")).await;
+    for answer in answers {
+        assert_eq!(answered(answer).await.changes.len(), 1);
+    }
+    server.shut_down().await;
+}
+
 #[apply(on_own_databases)]
 async fn a_shutdown_answers_at_once(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
@@ -139,8 +175,10 @@ async fn at_most_100_calls_of_an_account_wait(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
     let cursor = client.cursor_now().await;
+    // A connection has 100 calls at once.
+    let waiters = client.over_new_connection();
     let answers: Vec<Answer> = (0..100)
-        .map(|_| ask(&client, waiting(&cursor, 60)))
+        .map(|_| ask(&waiters, waiting(&cursor, 60)))
         .collect();
     until_waiting(&server, 100.0).await;
     let failure = client.list_changes(waiting(&cursor, 60)).await.refused();

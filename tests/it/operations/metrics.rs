@@ -184,24 +184,27 @@ async fn measured(url: &str, pool: &str) -> Exposition {
 
 #[tokio::test]
 async fn overloaded_calls_are_counted() {
-    const LIMIT: usize = 65_536;
+    // Large messages have an eighth of it.
+    const LIMIT: usize = 16 * 1024 * 1024;
     let settings = with_metrics("sqlite::memory:")
         .set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT)
+        .set("EXPERTISE_REQUEST_TIMEOUT", "3s")
         .set("EXPERTISE_MAX_INFLIGHT_BYTES", LIMIT);
     let server = TestServer::start(settings).await;
     let metrics = server.metrics().await;
     let limit = metrics.sum("expertise_inflight_limit_bytes", &[]);
     assert_eq!(limit, LIMIT as f64);
     let held = GetTaskRequest {
-        guid: "x".repeat(60_000),
+        guid: "x".repeat(1_900_000),
     };
     let call = begin_get_task_with(&server.client(), vec![held]);
     server
         .wait_for_metrics("the message is held", |metrics| {
-            metrics.sum("expertise_inflight_bytes", &[]) > 60_000.0
+            metrics.sum("expertise_inflight_bytes", &[]) > 1_900_000.0
         })
         .await;
-    let large = task(&"x".repeat(6_000));
+    // It waits for half of its time.
+    let large = task(&"x".repeat(1_200_000));
     let failure = server.client().create_task(large).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");
     assert_eq!(failure.retry_pushback, Some(1_000));

@@ -22,7 +22,9 @@ use crate::kit::{
 async fn a_server_that_serves_is_alive_and_ready() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let at = server.metrics_address();
-    assert_eq!(http_get(at, "/healthz").await, (200, "alive\n".to_owned()));
+    for path in ["/healthz", "/livez"] {
+        assert_eq!(http_get(at, path).await, (200, "alive\n".to_owned()));
+    }
     assert_eq!(http_get(at, "/readyz").await, (200, "ready\n".to_owned()));
     assert_eq!(server.metrics().await.sum("expertise_ready", &[]), 1.0);
 }
@@ -120,6 +122,13 @@ async fn a_server_without_its_database_is_alive_and_not_ready() {
     cluster.stop(Stop::Immediate);
     let unready = until_ready_code(at, 503).await;
     assert_eq!(unready, "the database does not answer\n");
+    let began = Instant::now();
+    let failure = server.client().create_task(task("Away")).await.refused();
+    failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "it is refused immediately"
+    );
     assert_eq!(http_get(at, "/healthz").await.0, 200);
     assert_eq!(http_get(at, "/metrics").await.0, 200);
     cluster.start_again();

@@ -3,10 +3,14 @@
 
 use std::{fmt::Display, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinSet};
 
 use super::prelude::*;
-use crate::{frames, health::Health, kit::server::http_get};
+use crate::{
+    frames,
+    health::{Health, time_p99},
+    kit::server::http_get,
+};
 
 /// An observation of a document.
 fn asks(name: &str, keys: impl IntoIterator<Item = String>) -> Step {
@@ -150,6 +154,120 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
             service.stayed_within_its_promise();
         }
     }
+}
+
+/// A guide of 1.8 MB, whose 420,000 elements take long to convert.
+fn dense_guide() -> TaskDocument {
+    let objects = serde_json::json!({ "a": vec![serde_json::json!({}); 70] });
+    let dense = document_step(StepType::Information, "Dense");
+    let dense = dense.with_instructions(vec![object(objects); 100]);
+    document("Dense", vec![dense; 60])
+}
+
+#[apply(on_both_databases)]
+async fn conversions_of_large_guides_leave_room_for_others(database: TestDatabase) {
+    let service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "300s")]);
+    let client = service.client();
+    let task = client.imported(dense_guide()).await.guid;
+    let revision = client.kept_revision(&task).await.revision.to_string();
+    let calls = [
+        (
+            "TaskService/ExportTask",
+            framed(&ExportTaskRequest { guid: task.clone() }),
+        ),
+        (
+            "RevisionService/GetRevision",
+            framed(&GetRevisionRequest {
+                task: task.clone(),
+                revision: revision.clone(),
+                ..GetRevisionRequest::default()
+            }),
+        ),
+        (
+            "StepService/ListSteps",
+            framed(&ListStepsRequest {
+                task: task.clone(),
+                page_size: 100,
+                ..ListStepsRequest::default()
+            }),
+        ),
+        (
+            "RevisionService/CompareRevisions",
+            framed(&CompareRevisionsRequest {
+                task: task.clone(),
+                base: revision,
+                ..CompareRevisionsRequest::default()
+            }),
+        ),
+        (
+            "TaskService/ImportTask",
+            framed(&ImportTaskRequest {
+                document: Some(dense_guide()),
+                ..ImportTaskRequest::default()
+            }),
+        ),
+    ];
+    let other = service.client();
+    let read = other
+        .given_task(crate::kit::sample::task("Other"))
+        .await
+        .guid;
+    // A debug build takes longer.
+    let (callers, time, health_max, read_max) = short_or_full(
+        (2, 3, Duration::from_secs(1), Duration::from_secs(2)),
+        (
+            16,
+            20,
+            Duration::from_millis(50),
+            Duration::from_millis(150),
+        ),
+    );
+    let time = Duration::from_secs(time);
+    let (stop, stopped) = watch::channel(());
+    let mut calling = JoinSet::new();
+    for (method, request) in calls {
+        for _ in 0..callers {
+            let connection = service.connect().await;
+            let (account, stopped) = (client.account().to_owned(), stopped.clone());
+            let request = request.clone();
+            calling.spawn(async move {
+                let account = [("x-account-id", account.as_str())];
+                let mut done = 0;
+                // It fails when it is told to stop.
+                while stopped.has_changed().is_ok() {
+                    let call = connection.try_call(method, &account, request.clone());
+                    let answer = call.await.expect("a response").status();
+                    match answer.code() {
+                        Code::Ok => done += 1,
+                        _ => is_overloaded(&answer),
+                    }
+                }
+                (method, done)
+            });
+        }
+    }
+    let health = Health::of(service.address());
+    let (health, read) = tokio::join!(
+        health.check_time_p99(time),
+        time_p99(time, || async {
+            other.get_task(&read).await.accepted();
+        })
+    );
+    drop(stop);
+    let mut served = std::collections::BTreeMap::new();
+    for (method, done) in calling.join_all().await {
+        *served.entry(method).or_default() += done;
+    }
+    service.print(&format!(
+        "{served:?}; p99 of health {health:?}, of another account's reads {read:?}; {}",
+        service.memory()
+    ));
+    assert!(served.values().all(|done: &u32| *done > 0), "{served:?}");
+    assert!(
+        health <= health_max && read <= read_max,
+        "{health:?} {read:?}"
+    );
+    service.stayed_within_its_promise();
 }
 
 #[apply(measured_on_one_database)]

@@ -5,7 +5,7 @@
 //! *Invariant:* labels come from the contract, never from a request, so that callers
 //! cannot add time series.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -42,8 +42,8 @@ type OutcomeLabels = [(&'static str, LabelValue); 5];
 
 /// Metrics of all calls.
 pub struct CallMetrics {
-    rpcs: HashMap<String, Arc<RpcMetrics>>,
-    unknown: Arc<RpcMetrics>,
+    rpcs: HashMap<String, RpcMetrics>,
+    unknown: RpcMetrics,
     families: Families,
 }
 
@@ -56,13 +56,11 @@ struct Families {
     seconds: Family<MethodLabels, Histogram, fn() -> Histogram>,
 }
 
-/// Metrics of an rpc. Counters of other outcomes than `ok` and `shed` are looked up when a call
-/// ends.
+/// Metrics of an rpc. Counters of other outcomes than `ok` are looked up when a call ends.
 pub struct RpcMetrics {
     rpc: LabelValue,
     families: Families,
     ok: Counter,
-    shed: Counter,
     in_flight: Gauge,
     started: Counter,
     seconds: Histogram,
@@ -78,11 +76,11 @@ impl CallMetrics {
         };
         let rpcs = grpc::rpcs().into_iter().map(|rpc| {
             let path = format!("/{rpc}");
-            (path, Arc::new(families.rpc(LabelValue::Owned(rpc))))
+            (path, families.rpc(LabelValue::Owned(rpc)))
         });
         Self {
             rpcs: rpcs.collect(),
-            unknown: Arc::new(families.rpc(LabelValue::Borrowed(UNKNOWN_RPC))),
+            unknown: families.rpc(LabelValue::Borrowed(UNKNOWN_RPC)),
             families,
         }
     }
@@ -100,7 +98,7 @@ impl CallMetrics {
         let registry = registry.sub_registry_with_prefix("grpc_server");
         registry.register(
             "started",
-            "Calls that have started, without those that are refused while the queue is full",
+            "Calls that have started",
             self.families.started.clone(),
         );
         registry.register(
@@ -117,20 +115,11 @@ impl CallMetrics {
     }
 
     /// Counts a call that starts.
-    pub fn begin(&self, path: &str) -> Arc<RpcMetrics> {
-        let rpc = Arc::clone(self.rpcs.get(path).unwrap_or(&self.unknown));
+    pub fn begin(&self, path: &str) -> &RpcMetrics {
+        let rpc = self.rpcs.get(path).unwrap_or(&self.unknown);
         rpc.in_flight.inc();
         rpc.started.inc();
         rpc
-    }
-
-    /// Counts a call that is refused by load shedding. False when the rpc is unknown.
-    pub fn count_shed(&self, path: &str) -> bool {
-        let Some(rpc) = self.rpcs.get(path) else {
-            return false;
-        };
-        rpc.shed.inc();
-        true
     }
 }
 
@@ -142,7 +131,6 @@ impl Families {
         }
         RpcMetrics {
             ok: self.outcome(&rpc, Code::Ok, ""),
-            shed: self.outcome(&rpc, Code::ResourceExhausted, "OVERLOADED"),
             in_flight: self.in_flight.get_or_create_owned(&[("rpc", rpc.clone())]),
             started: self.started.get_or_create_owned(&method),
             seconds: self.seconds.get_or_create_owned(&method),

@@ -1,0 +1,283 @@
+//! How much the server does at once: calls, calls of one account, bytes of large messages, and
+//! bytes that the work of calls holds. What does not fit is refused with OVERLOADED.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use prometheus_client::metrics::{counter::Counter, family::Family};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+use crate::domain::{Error, Result, ids::AccountId};
+
+/// Calls that are worked on at once. The database takes fewer at a time: more calls would wait
+/// there, where their deadlines are not seen.
+const MAX_CALLS_IN_WORK: usize = 128;
+/// Calls that send their message, wait, or are worked on. More could not be served within a second.
+const MAX_CALLS: usize = MAX_CALLS_IN_WORK + 1024;
+/// The part of the memory of calls that large messages may have in addition: an eighth. Handling
+/// makes about six copies of a message for a moment.
+const MESSAGE_SHARE: usize = 8;
+/// From this many accounts on, those without calls are forgotten.
+const MAX_KNOWN_ACCOUNTS: usize = 1024;
+
+/// The most of a limit that one account may take: three quarters.
+const fn account_share(all: usize) -> usize {
+    all - all / 4
+}
+
+/// Calls that were refused, by the limit that was reached.
+pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// The limits of all calls.
+pub struct CallLimits {
+    places: Places,
+    accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
+    messages: Bytes,
+    work: Bytes,
+    /// Turns of work that takes milliseconds: one for each processor.
+    pub turns: Arc<Semaphore>,
+    in_progress: Arc<()>,
+    rejected: RejectedCalls,
+}
+
+/// The calls of the server, or of an account.
+struct Places {
+    all: Arc<Semaphore>,
+    in_work: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new(all: usize, in_work: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(all)),
+            in_work: Arc::new(Semaphore::new(in_work)),
+        }
+    }
+}
+
+/// A call's place among those of the server and of its account.
+pub struct CallPlace {
+    limits: Arc<CallLimits>,
+    of_account: Arc<Places>,
+    _all: OwnedSemaphorePermit,
+    _all_of_account: OwnedSemaphorePermit,
+}
+
+/// A call is worked on until this is dropped.
+pub struct CallPermit {
+    _place: CallPlace,
+    _in_work: OwnedSemaphorePermit,
+    _in_work_of_account: OwnedSemaphorePermit,
+}
+
+impl CallLimits {
+    /// Limits for calls whose work holds at most so many bytes.
+    pub fn new(max_bytes: usize) -> Arc<Self> {
+        let limits = Self {
+            places: Places::new(MAX_CALLS, MAX_CALLS_IN_WORK),
+            accounts: Mutex::default(),
+            messages: Bytes::new(max_bytes / MESSAGE_SHARE),
+            work: Bytes::new(max_bytes),
+            turns: Arc::new(Semaphore::new(
+                thread::available_parallelism().map_or(1, usize::from),
+            )),
+            in_progress: Arc::default(),
+            rejected: RejectedCalls::default(),
+        };
+        for cause in ["memory", "queue_full", "queue_timeout"] {
+            limits.rejected.get_or_create_owned(&[("cause", cause)]);
+        }
+        Arc::new(limits)
+    }
+
+    /// Takes a place for a call of the account.
+    pub fn place(self: &Arc<Self>, account: &AccountId) -> Result<CallPlace> {
+        let of_account = self.places_of(account);
+        let all_of_account = Arc::clone(&of_account.all).try_acquire_owned();
+        let all = Arc::clone(&self.places.all).try_acquire_owned();
+        match (all, all_of_account) {
+            (Ok(all), Ok(all_of_account)) => Ok(CallPlace {
+                limits: Arc::clone(self),
+                of_account,
+                _all: all,
+                _all_of_account: all_of_account,
+            }),
+            _ => Err(self.reject("queue_full")),
+        }
+    }
+
+    /// Waits until a large message of so many bytes may be handled, until the time `until` at most. A
+    /// message that is larger than the limit is handled alone.
+    pub async fn message(&self, bytes: usize, until: Instant) -> Result<OwnedSemaphorePermit> {
+        let kib = self.messages.kib(bytes);
+        let permit = Arc::clone(&self.messages.kib).acquire_many_owned(kib);
+        match timeout_at(until, permit).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(self.reject("memory")),
+        }
+    }
+
+    /// The same without a wait, for a message whose elements take more than it has bytes.
+    pub fn try_message(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
+        let kib = self.messages.kib(bytes);
+        let permit = Arc::clone(&self.messages.kib).try_acquire_many_owned(kib);
+        permit.map_err(|_| self.reject("memory"))
+    }
+
+    /// Permits, in KiB, for bytes that the work of a call holds.
+    pub fn try_work(&self, kib: usize) -> Result<OwnedSemaphorePermit> {
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.work.kib).try_acquire_many_owned(kib);
+        permit.map_err(|_| self.reject("memory"))
+    }
+
+    fn places_of(&self, account: &AccountId) -> Arc<Places> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = accounts.get(account) {
+            return Arc::clone(places);
+        }
+        if accounts.len() >= MAX_KNOWN_ACCOUNTS {
+            accounts.retain(|_, places| Arc::strong_count(places) > 1);
+        }
+        let [all, in_work] = [MAX_CALLS, MAX_CALLS_IN_WORK].map(account_share);
+        let places = Arc::new(Places::new(all, in_work));
+        accounts.insert(account.clone(), Arc::clone(&places));
+        places
+    }
+
+    fn reject(&self, cause: &'static str) -> Error {
+        self.rejected.get_or_create_owned(&[("cause", cause)]).inc();
+        Error::Overloaded
+    }
+
+    pub fn rejected(&self) -> RejectedCalls {
+        self.rejected.clone()
+    }
+
+    /// Counts a call until the result is dropped.
+    pub fn count_call(&self) -> Arc<()> {
+        Arc::clone(&self.in_progress)
+    }
+
+    /// Calls whose work has not ended, or whose response has not been sent.
+    pub fn calls_in_progress(&self) -> usize {
+        Arc::strong_count(&self.in_progress) - 1
+    }
+
+    pub fn calls_in_work(&self) -> usize {
+        MAX_CALLS_IN_WORK - self.places.in_work.available_permits()
+    }
+
+    /// Calls that send their message, or wait for a permit.
+    pub fn calls_waiting(&self) -> usize {
+        let calls = MAX_CALLS - self.places.all.available_permits();
+        calls.saturating_sub(self.calls_in_work())
+    }
+
+    /// Bytes of large messages, and of what the work of calls holds.
+    pub fn bytes(&self) -> usize {
+        self.messages.held() + self.work.held()
+    }
+
+    pub fn max_bytes(&self) -> usize {
+        self.work.limit
+    }
+}
+
+impl CallPlace {
+    /// Waits until the call may be worked on, until the time `until` at most.
+    pub async fn permit(self, until: Instant) -> Result<CallPermit> {
+        // First that of the account, so that a busy account does not keep others waiting.
+        let of_account = Arc::clone(&self.of_account.in_work);
+        let in_work = Arc::clone(&self.limits.places.in_work);
+        let permits = async {
+            let of_account = of_account.acquire_owned().await;
+            (of_account, in_work.acquire_owned().await)
+        };
+        match timeout_at(until, permits).await {
+            Ok((Ok(of_account), Ok(in_work))) => Ok(CallPermit {
+                _place: self,
+                _in_work: in_work,
+                _in_work_of_account: of_account,
+            }),
+            _ => Err(self.limits.reject("queue_timeout")),
+        }
+    }
+}
+
+/// Bytes that may be held at once, counted in KiB.
+struct Bytes {
+    kib: Arc<Semaphore>,
+    max_kib: usize,
+    limit: usize,
+}
+
+impl Bytes {
+    fn new(limit: usize) -> Self {
+        let max_kib = (limit / 1024).clamp(1, u32::MAX as usize);
+        Self {
+            kib: Arc::new(Semaphore::new(max_kib)),
+            max_kib,
+            limit,
+        }
+    }
+
+    /// The permits for so many bytes, or all of them.
+    fn kib(&self, bytes: usize) -> u32 {
+        let kib = bytes.div_ceil(1024).min(self.max_kib);
+        u32::try_from(kib).unwrap_or(u32::MAX)
+    }
+
+    fn held(&self) -> usize {
+        (self.max_kib - self.kib.available_permits()) * 1024
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
+    use tokio::task::unconstrained;
+
+    use super::*;
+
+    fn account(name: &str) -> AccountId {
+        AccountId::parse(name).expect("an account")
+    }
+
+    #[tokio::test]
+    async fn an_account_has_three_quarters_of_the_calls_in_work() {
+        let limits = CallLimits::new(1 << 20);
+        let until = Instant::now() + Duration::from_secs(60);
+        let permit = |name| {
+            let place = limits.place(&account(name)).expect("a place");
+            // Without tokio's limit of operations between two waits.
+            unconstrained(place.permit(until)).now_or_never()
+        };
+        let mut held: Vec<_> = (0..96).map(|_| permit("a").expect("a permit")).collect();
+        assert!(permit("a").is_none());
+        held.extend((0..32).map(|_| permit("b").expect("a permit")));
+        assert!(permit("b").is_none() && permit("c").is_none());
+        assert_eq!(limits.calls_in_work(), 128);
+        held.clear();
+        assert_eq!((limits.calls_in_work(), limits.calls_waiting()), (0, 0));
+    }
+
+    #[test]
+    fn an_account_has_three_quarters_of_the_places() {
+        let limits = CallLimits::new(1 << 20);
+        let place = |name| limits.place(&account(name)).ok();
+        let held: Vec<_> = (0..2_000).map_while(|_| place("a")).collect();
+        assert_eq!(held.len(), 864);
+        let others: Vec<_> = (0..2_000).map_while(|_| place("b")).collect();
+        assert_eq!(others.len(), 288);
+    }
+}

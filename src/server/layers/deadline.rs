@@ -1,0 +1,81 @@
+//! Deadlines of calls.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Request};
+use tonic::{Status, body::Body};
+
+use super::{CallState, Next, Outcome, record::call_of, run};
+use crate::{
+    auth::Scope,
+    grpc::{self, status},
+};
+
+const GRPC_TIMEOUT: &str = "grpc-timeout";
+/// tonic enforces the caller's timeout, too, with an error that has no details. This layer is earlier.
+const EARLIER: Duration = Duration::from_millis(1);
+
+/// Ends a call at its deadline: that of the caller or of the server, whichever comes first.
+pub async fn enforce(_: &'static CallState, request: Request<Body>, next: impl Next) -> Outcome {
+    let call = call_of(&request);
+    if let Some(timeout) = requested(request.headers())? {
+        call.context.set_timeout(timeout);
+    }
+    let scope = grpc::required_scope(request.uri().path()).unwrap_or(Scope::Read);
+    let answer = call.context.until_deadline(run(next, request)).await;
+    answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
+}
+
+/// The timeout that the caller requests, if any; of several the shortest.
+pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let timeouts = headers.get_all(GRPC_TIMEOUT).iter().map(|value| {
+        let timeout = parse(value).map(|timeout| timeout.saturating_sub(EARLIER));
+        timeout.ok_or_else(|| {
+            status::invalid_metadata(
+                GRPC_TIMEOUT,
+                "must be 1 to 8 digits and one of the units H M S m u n",
+            )
+        })
+    });
+    let timeouts: Vec<Duration> = timeouts.collect::<Result<_, _>>()?;
+    Ok(timeouts.into_iter().min())
+}
+
+/// One to eight digits and a unit: `H` `M` `S` `m` `u` `n`.
+fn parse(value: &HeaderValue) -> Option<Duration> {
+    let (unit, digits) = value.as_bytes().split_last()?;
+    if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let amount: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(match unit {
+        b'H' => Duration::from_secs(amount * 60 * 60),
+        b'M' => Duration::from_secs(amount * 60),
+        b'S' => Duration::from_secs(amount),
+        b'm' => Duration::from_millis(amount),
+        b'u' => Duration::from_micros(amount),
+        b'n' => Duration::from_nanos(amount),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_counts_in_its_unit() {
+        for (text, nanos) in [
+            ("2H", 7_200_000_000_000),
+            ("2M", 120_000_000_000),
+            ("2S", 2_000_000_000),
+            ("2m", 2_000_000),
+            ("2u", 2_000),
+            ("2n", 2),
+            ("12345678m", 12_345_678_000_000),
+        ] {
+            let timeout = parse(&HeaderValue::from_static(text));
+            assert_eq!(timeout, Some(Duration::from_nanos(nanos)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a request must be to be a call: gRPC, with headers of a bounded size and an uncompressed message.
+
+use http::{
+    HeaderMap, Method, Request, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use tonic::{Status, body::Body};
+
+use super::{CallState, Next, Outcome, run};
+use crate::grpc::status;
+
+/// The largest headers of a call, without its credentials, which have a limit of
+/// their own.
+pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// What HTTP/2 adds to the size of each header (RFC 9113, section 6.5.2).
+const HEADER_OVERHEAD_BYTES: usize = 32;
+
+const GRPC_ENCODING: &str = "grpc-encoding";
+
+/// Refuses a request that is not gRPC, such as a browser's, or whose messages are
+/// not encoded by Protocol Buffers.
+pub async fn require_grpc(
+    _: &'static CallState,
+    request: Request<Body>,
+    next: impl Next,
+) -> Outcome {
+    let content_type = request.headers().get(CONTENT_TYPE);
+    let after_grpc = content_type
+        .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
+        .map(|rest| rest.split(|byte| *byte == b';').next().unwrap_or_default());
+    let code = match (request.method(), after_grpc) {
+        (&Method::POST, Some(b"" | b"+proto")) => return run(next, request).await,
+        (&Method::POST, Some([b'+', ..])) => return Err(status::unsupported_encoding()),
+        (&Method::POST, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        _ => StatusCode::METHOD_NOT_ALLOWED,
+    };
+    let mut response = status::not_grpc().into_http();
+    *response.status_mut() = code;
+    Ok(response)
+}
+
+/// Refuses too large headers, and compressed messages, a few bytes of which could become any number.
+/// Credentials do not count up to `max_credential_bytes`.
+pub fn check_headers(headers: &HeaderMap, max_credential_bytes: usize) -> Result<(), Status> {
+    let (mut credentials, mut others) = (0, 0);
+    for (name, value) in headers {
+        let bytes = name.as_str().len() + value.len() + HEADER_OVERHEAD_BYTES;
+        if name == AUTHORIZATION {
+            credentials += bytes;
+        } else {
+            others += bytes;
+        }
+    }
+    if others + credentials.saturating_sub(max_credential_bytes) > MAX_HEADER_BYTES {
+        return Err(status::metadata_too_large(MAX_HEADER_BYTES));
+    }
+    match headers.get(GRPC_ENCODING) {
+        Some(encoding) if encoding != "identity" => Err(status::compressed()),
+        _ => Ok(()),
+    }
+}
