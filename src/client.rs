@@ -8,7 +8,6 @@ mod connect_error;
 use std::{
     error::Error,
     mem,
-    str::FromStr,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
@@ -17,7 +16,7 @@ use backon::{ExponentialBuilder, Retryable};
 use rustls::crypto::ring;
 use tonic::{
     Code, Request, Status,
-    metadata::{Ascii, MetadataValue},
+    metadata::{MetadataMap, MetadataValue, errors::InvalidMetadataValue},
     transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
 };
 use tonic_types::StatusExt;
@@ -127,46 +126,12 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
     Ok(config)
 }
 
-/// Connects at once, so that a server that is not there is not retried.
+/// Connects immediately, so that a missing server is not retried.
 pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, ConnectError> {
     endpoint(server, trust)?
         .connect()
         .await
         .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
-}
-
-/// The metadata that names the caller in each call.
-#[derive(Debug)]
-pub(crate) struct CallerMetadata(Vec<(&'static str, MetadataValue<Ascii>)>);
-
-impl CallerMetadata {
-    /// Credentials. An account is restricted to the scopes; a token has its own.
-    pub fn new(credentials: &Credentials, scopes: &[Scope]) -> Result<Self, ConnectError> {
-        let value =
-            |text: &str| MetadataValue::from_str(text).map_err(|_| ConnectError::Credentials);
-        match credentials {
-            Credentials::Account(account) => {
-                let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
-                let scopes = value(&names.join(" "))?;
-                let account = value(account.as_str())?;
-                Ok(Self(vec![("x-account-id", account), ("x-scopes", scopes)]))
-            }
-            Credentials::Token(token) => {
-                let mut bearer = value(&format!("Bearer {}", token.expose()))?;
-                bearer.set_sensitive(true);
-                Ok(Self(vec![("authorization", bearer)]))
-            }
-        }
-    }
-
-    /// A request with the message.
-    pub fn request<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        for (name, value) in &self.0 {
-            request.metadata_mut().insert(*name, value.clone());
-        }
-        request
-    }
 }
 
 /// Pauses that double up to [`MAX_BACKOFF`]. Each is shortened at random to no less
@@ -181,14 +146,6 @@ pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
         .with_max_delay(MAX_BACKOFF / 2)
         .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
         .with_jitter()
-}
-
-/// Makes a call, and repeats it after a pause while its failure is transient.
-pub(crate) async fn call_with_retries<T, F: Future<Output = Result<T, Status>>>(
-    retry: RetrySettings,
-    call: impl FnMut() -> F,
-) -> Result<T, Status> {
-    call.retry(backoff(retry)).when(is_transient).await
 }
 
 /// Whether the same call may succeed another time.
@@ -246,17 +203,36 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
     )
 }
 
-/// A connection to a server for one caller.
+/// The metadata that names the caller. An account is restricted to the scopes; a token has its own.
+fn caller_metadata(
+    credentials: &Credentials,
+    scopes: &[Scope],
+) -> Result<MetadataMap, InvalidMetadataValue> {
+    let mut metadata = MetadataMap::new();
+    match credentials {
+        Credentials::Account { account, subject } => {
+            let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+            metadata.insert("x-account-id", account.as_str().parse()?);
+            metadata.insert("x-scopes", scopes.join(" ").parse()?);
+            if let Some(subject) = subject {
+                metadata.insert("x-subject", subject.parse()?);
+            }
+        }
+        Credentials::Token(token) => {
+            let mut bearer: MetadataValue<_> = format!("Bearer {}", token.expose()).parse()?;
+            bearer.set_sensitive(true);
+            metadata.insert("authorization", bearer);
+        }
+    }
+    Ok(metadata)
+}
+
+/// A server and one of its callers.
 #[derive(Debug)]
 pub(crate) struct Client {
     channel: Channel,
-    server: String,
-    /// The account, unless a token contains it.
-    account: Option<AccountId>,
-    caller: CallerMetadata,
-    retry: RetrySettings,
-    /// The flags of the server and the account as they were given.
-    flags: String,
+    caller: MetadataMap,
+    connection: ConnectionConfig,
     /// Whether the server has answered a call.
     answered: AtomicBool,
     /// Whether the user was told that calls are repeated.
@@ -264,49 +240,69 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// The account, unless a token contains it.
-    pub fn account(&self) -> Option<&AccountId> {
-        self.account.as_ref()
-    }
-
-    /// A command of this program for the same server and account.
-    pub fn command(&self, arguments: &str) -> String {
-        format!("expertise {arguments}{}", self.flags)
-    }
-
-    /// Connects to the server.
-    pub async fn connect(
-        connection: &ConnectionConfig,
-        scopes: &[Scope],
-    ) -> Result<Self, ConnectError> {
+    /// A client that connects with its first call.
+    pub fn new(connection: &ConnectionConfig, scopes: &[Scope]) -> Result<Self, ConnectError> {
         let ConnectionConfig {
             server,
             trust,
             credentials,
-            retry,
+            ..
         } = connection;
+        let caller = caller_metadata(credentials, scopes).map_err(|_| ConnectError::Credentials)?;
         Ok(Self {
-            caller: CallerMetadata::new(credentials, scopes)?,
-            channel: connect(server, trust).await?,
-            server: server.clone(),
-            account: match credentials {
-                Credentials::Account(account) => Some(account.clone()),
-                Credentials::Token(_) => None,
-            },
-            retry: *retry,
-            flags: connection.flags(),
+            channel: endpoint(server, trust)?.connect_lazy(),
+            caller,
+            connection: connection.clone(),
             answered: AtomicBool::new(false),
             notified: AtomicBool::new(false),
         })
+    }
+
+    /// A client that is connected.
+    pub async fn connect(
+        connection: &ConnectionConfig,
+        scopes: &[Scope],
+    ) -> Result<Self, ConnectError> {
+        let client = Self::new(connection, scopes)?;
+        let channel = connect(&connection.server, &connection.trust).await?;
+        Ok(Self { channel, ..client })
+    }
+
+    /// The account, unless a token contains it.
+    pub fn account(&self) -> Option<&AccountId> {
+        match &self.connection.credentials {
+            Credentials::Account { account, .. } => Some(account),
+            Credentials::Token(_) => None,
+        }
+    }
+
+    /// A command of this program for the same server and caller.
+    pub fn command(&self, arguments: &str) -> String {
+        format!("expertise {arguments}{}", self.connection.flags())
+    }
+
+    async fn send<M: Call>(&self, message: &M) -> Result<M::Answer, Status> {
+        let mut request = Request::new(message.clone());
+        *request.metadata_mut() = self.caller.clone();
+        let answer = M::send(self.channel.clone(), request).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// Makes a call, and repeats it after a pause while its failure is transient. For runs without
+    /// a person who waits.
+    pub async fn call_patiently<M: Call>(&self, message: M) -> Result<M::Answer, Status> {
+        let attempt = || self.send(&message);
+        let retries = backoff(self.connection.retry);
+        attempt.retry(retries).when(is_transient).await
     }
 
     /// Makes a call, and repeats it while its failure is transient.
     pub async fn call<M: Call>(&self, message: M) -> Result<M::Answer, CallError> {
         let mut undecided = false;
         let mut lost_last = false;
-        let attempt = || M::send(self.channel.clone(), self.caller.request(message.clone()));
+        let attempt = || self.send(&message);
         let result = attempt
-            .retry(backoff(self.retry))
+            .retry(backoff(self.connection.retry))
             .when(|status: &Status| {
                 undecided |= may_have_taken_effect(status);
                 self.answered.fetch_or(is_answer(status), Ordering::Relaxed);
@@ -322,12 +318,10 @@ impl Client {
             .notify(|status: &Status, _| self.print_first_repetition(status))
             .await;
         self.answered.fetch_or(result.is_ok(), Ordering::Relaxed);
-        result.map(tonic::Response::into_inner).map_err(|status| {
-            CallError {
-                // Any of the attempts may have taken effect.
-                undecided,
-                ..CallError::new(&status, &self.called_server())
-            }
+        result.map_err(|status| CallError {
+            // Any of the attempts may have taken effect.
+            undecided,
+            ..CallError::new(&status, &self.called_server())
         })
     }
 
@@ -354,17 +348,17 @@ impl Client {
         if is_outage && !self.notified.swap(true, Ordering::Relaxed) {
             print_error(&format!(
                 "a call of {} failed ({}) and is repeated, {} times at most",
-                self.server,
+                self.connection.server,
                 code_name(status.code()),
-                self.retry.retries
+                self.connection.retry.retries
             ));
         }
     }
 
     fn called_server(&self) -> CalledServer<'_> {
         CalledServer {
-            address: &self.server,
-            names_account: self.account.is_some(),
+            address: &self.connection.server,
+            names_account: self.account().is_some(),
             answered: self.answered.load(Ordering::Relaxed),
         }
     }

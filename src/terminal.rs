@@ -38,6 +38,15 @@ pub(crate) fn escape_formatting(json: &str) -> String {
     sanitized
 }
 
+/// A word of a command for a shell, in single quotes unless all its characters stand for themselves.
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// Line separators and bidirectional formatting, which show a text in another order.
 fn is_formatting(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

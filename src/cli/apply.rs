@@ -438,8 +438,8 @@ impl ApplyRun<'_> {
         }
     }
 
-    /// Imports a document over a guide that has not changed since it was read, but for titles of
-    /// subtask steps: they follow the names of other guides, which this run may have changed.
+    /// Imports a document over a guide that has not changed since it was read. Only titles of subtask
+    /// steps may have changed, because this run may have renamed their tasks.
     async fn import_over(
         &self,
         stored: &StoredGuide,

@@ -97,7 +97,7 @@ pub(super) async fn changes(
     outcome.map_err(|error| with_advice(client, error))
 }
 
-/// Reads the changes behind a cursor, which moves behind what is printed.
+/// Reads the changes after a cursor, which advances with what is printed.
 struct ChangeReader<'a> {
     client: &'a Client,
     format: Format,
@@ -200,7 +200,7 @@ impl ChangeReader<'_> {
         Ok(())
     }
 
-    /// Prints the changes of a page, and moves the cursor behind them. Returns whether somebody
+    /// Prints the changes of a page, and advances the cursor. Returns whether somebody
     /// reads the output.
     fn print(&mut self, page: ListChangesResponse) -> Result<bool, CliError> {
         let mut lines = String::new();

@@ -81,7 +81,7 @@ impl Change {
         }
     }
 
-    /// A task that is managed no longer. `steps` are those of the task that has managed it.
+    /// A task that is no longer managed. `steps` are the steps of the task that managed it.
     fn of_unlinked(value: &FeedbackValue, steps: &[Step]) -> Self {
         let mut steps = steps.iter();
         let subtask_step = steps.position(|step| step.subtask_id == value.link);
@@ -100,8 +100,8 @@ impl Change {
         }
     }
 
-    /// Whether it does the same in the same place of two guides, whose steps may be numbered
-    /// otherwise.
+    /// Whether both changes do the same to the same task, step or field. The numbers of the step may
+    /// differ.
     pub fn is_same(&self, other: &Self) -> bool {
         let values = |change: &Self| (change.place > 0, change.title == self.title);
         self.kind == other.kind

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     CliError, Format, PAGE_SIZE, confirm, document, guides,
@@ -246,19 +246,17 @@ impl Deletion {
             .iter()
             .map(|it| format!("\n  {}", referrer(client, it)));
         let lines: String = lines.collect();
-        let listed = references.iter();
-        let listed = listed.filter_map(|it| document::json("Reference", it).ok());
         let error = json!({
             "error": out::call_error_json(error),
-            "references": listed.collect::<Value>(),
+            "references": document::json_list("Reference", references)?,
         });
         let text = format!("failed {description}: {reason}{lines}");
         results.add_failure(&text, &with_members(members, error))
     }
 }
 
-/// The first references that keep a task from being deleted; its own steps do not. Empty if they
-/// cannot be read, as the refusal of the deletion is shown all the same.
+/// The first references that prevent the deletion of a task. Its own steps do not. Empty if they
+/// cannot be read: the refusal is shown anyway.
 async fn references(client: &Client, task: &str) -> Vec<Reference> {
     let message = ListReferencesRequest {
         task: task.to_owned(),

@@ -174,6 +174,14 @@ pub(super) fn json(name: &str, message: &impl Message) -> Result<Value, Document
     message_json::json(descriptor(name)?, message).ok_or(DocumentError::Contract)
 }
 
+/// Messages of the contract as JSON.
+pub(super) fn json_list<'m, M: Message + 'm>(
+    name: &str,
+    messages: impl IntoIterator<Item = &'m M>,
+) -> Result<Vec<Value>, DocumentError> {
+    messages.into_iter().map(|it| json(name, it)).collect()
+}
+
 /// A message of the contract, such as a `Task`, from its JSON.
 pub(super) fn from_json<M: Message + Default>(
     name: &str,

@@ -36,6 +36,7 @@ use crate::{
         managed_documents::{all_managed, all_steps},
     },
     proto::v1::{Step, StepTranslation, Task, TaskDocument},
+    terminal::shell_word,
 };
 
 /// The editor where neither a flag nor the environment names one.
@@ -67,14 +68,14 @@ impl EditArgs {
 }
 
 /// How often a text may be refused where nobody is at a terminal: a script in place of an editor
-/// could go on for ever.
+/// could loop forever.
 const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
 /// How often changes that others make while a text is written are merged.
 const MAX_MERGES: u32 = 5;
 
-/// The start of the lines that say why a text was refused. They stand behind the text, so that
-/// tools read the JSON before them. No JSON has a line that starts so.
+/// Begins the lines that say why a text was refused. They follow the text, so that tools can read
+/// the JSON before them. No line of JSON begins with it.
 const COMMENT: &str = "#";
 
 /// Edits a guide as a document in an editor. A text that is refused comes back to the editor with
@@ -118,7 +119,7 @@ enum Outcome {
     Ignored,
     /// It is refused, for these reasons.
     Refused(String),
-    /// Somebody else has changed the same. The text has everything else that was changed since.
+    /// Somebody else has changed the same fields. The text has their other changes.
     Conflicts {
         reason: String,
         text: String,
@@ -251,17 +252,17 @@ impl EditSession<'_> {
             };
             let merged = match three.merge() {
                 Ok(merged) => merged,
-                Err(conflicts) => {
-                    let conflicts = conflicts.into_iter();
+                Err(failed) => {
+                    let conflicts = failed.conflicts.into_iter();
                     let conflicts = conflicts.map(|it| it.with_line(&file, &planned));
                     let texts = conflicts.map(|it| it.text("your text", &Term::stderr()));
                     let reason: String = texts.collect();
                     let reason = reason.trim_end().to_owned();
-                    let Some(ours) = three.merge_with_our_fields() else {
+                    let Some(ours) = failed.with_our_fields else {
                         let text = text.to_owned();
                         return Ok(Outcome::Conflicts { reason, text });
                     };
-                    // Whoever edits it again has seen what the others have changed.
+                    // The text that comes back to the editor has the changes of the others.
                     self.opened = now;
                     let text = document::text(&authored(&ours))?;
                     return Ok(Outcome::Conflicts { reason, text });
@@ -365,7 +366,8 @@ impl EditSession<'_> {
     /// makes meanwhile. `advice` is what to do before.
     fn give_up(&self, file: &EditedFile, reason: &str, advice: &str) -> Ended {
         file.remove_comments();
-        let (path, word) = (file.path.display(), shell_word(&file.path));
+        let path = file.path.display().to_string();
+        let word = shell_word(&path);
         let diff = self.client.command(&format!("diff {word}"));
         let import = self.client.command(&format!(
             "import --absent-steps delete --if-unchanged={} {word}",
@@ -498,17 +500,6 @@ fn editor_error(editor: &str, failure: &str, file: EditedFile) -> CliError {
     ))
 }
 
-/// A path in a command for a shell, in single quotes unless all its characters stand for
-/// themselves.
-fn shell_word(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
-    match path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
-}
-
 /// A file in the directory for temporary files that only this user can read. It stays unless it is
 /// removed, so that no text is lost.
 struct EditedFile {
@@ -547,7 +538,7 @@ impl EditedFile {
         text.trim() != self.original.trim()
     }
 
-    /// Writes the reason behind the text, as comments.
+    /// Writes the text, and the reason after it as comments.
     fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
         self.is_refused = true;
         let help = "Close the editor without a change to stop.";
@@ -560,7 +551,7 @@ impl EditedFile {
     /// Removes the comments, so that other commands can read the file.
     fn remove_comments(&self) {
         if let Ok(text) = self.read() {
-            // If it fails, the file has the text all the same, before the comments.
+            // If it fails, the file still has the text before the comments.
             let _ = fs::write(&self.path, text);
         }
     }

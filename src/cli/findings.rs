@@ -97,7 +97,7 @@ impl Findings {
         Some(Self::new(document.unwrap_or_default(), answer))
     }
 
-    /// Adds the places in the file that was sent, whose paths are those of the document.
+    /// Adds the lines of the file that was sent. Its paths are the paths of the document.
     pub fn with_places_in(mut self, file: &GuideFile) -> Self {
         let lines = file.lines();
         let shown = self.listed.iter().take(MAX_FINDINGS);
@@ -164,9 +164,8 @@ impl Findings {
     /// The first findings and the counts of all.
     fn json(&self) -> Value {
         let shown = self.listed.iter().take(MAX_FINDINGS);
-        let findings = shown.filter_map(|it| document::json("Finding", it).ok());
         json!({
-            "findings": findings.collect::<Value>(),
+            "findings": document::json_list("Finding", shown).ok(),
             "counts": document::json("FindingCounts", &self.counts).ok(),
         })
     }
@@ -175,7 +174,7 @@ impl Findings {
 /// The result of an analysis, if there is one.
 pub(super) type Analysed = Option<Result<Findings, CallError>>;
 
-/// The members that JSON has of it.
+/// The members of an analysis in JSON.
 pub(super) fn json(analysed: &Analysed) -> Value {
     match analysed {
         Some(Ok(findings)) => findings.json(),
@@ -184,7 +183,7 @@ pub(super) fn json(analysed: &Analysed) -> Value {
     }
 }
 
-/// Its lines.
+/// The lines of an analysis.
 pub(super) fn text(analysed: &Analysed, terminal: &Term) -> String {
     match analysed {
         Some(Ok(findings)) => findings.text(terminal),
@@ -199,17 +198,25 @@ async fn validate(
     source: Source,
     min_severity: Severity,
 ) -> Result<ValidateTaskResponse, CallError> {
-    let message = ValidateTaskRequest {
+    let options = ValidationOptions {
+        min_severity: min_severity.into(),
+        ..ValidationOptions::default()
+    };
+    client.call(validation_request(source, options)).await
+}
+
+/// A request for the findings of a guide. A document is validated as what it will be.
+pub(super) fn validation_request(
+    source: Source,
+    options: ValidationOptions,
+) -> ValidateTaskRequest {
+    ValidateTaskRequest {
         replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
-        options: Some(ValidationOptions {
-            min_severity: min_severity.into(),
-            ..ValidationOptions::default()
-        }),
+        options: Some(options),
         page_size: PAGE_SIZE,
         ..ValidateTaskRequest::default()
-    };
-    client.call(message).await
+    }
 }
 
 /// What identifies a finding both in a document and in a stored guide: everything but the place of

@@ -50,7 +50,7 @@ impl GuideFile {
             .map_err(|reason| CliError::Failed(format!("{}: {reason}", path.display())))
     }
 
-    /// The same; the error does not name the file.
+    /// Reads a file of this size at most. The error does not name the file.
     pub fn read_up_to(path: &Path, max_bytes: u64) -> Result<Self, String> {
         let text = read(path, max_bytes).map_err(|error| match error.kind() {
             io::ErrorKind::IsADirectory => {
@@ -223,8 +223,8 @@ fn is_field(key: &str, name: &str) -> bool {
     key == name || key.contains(char::is_uppercase) && key.to_lowercase() == name.replace('_', "")
 }
 
-/// Edits the object of a guide, of which the file says `said`. `None` if a step that differs is not
-/// in the file.
+/// Edits the object of a guide. `said` is the document of the file. Returns `None` if a step that
+/// differs is not in the file.
 fn edit_guide(
     guide: &CstObject,
     said: &TaskDocument,

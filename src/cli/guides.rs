@@ -109,8 +109,8 @@ pub(super) fn whole_import(document: TaskDocument, guide_etag: &str) -> ImportTa
     }
 }
 
-/// Takes the id out of a document, so that an import creates a task. Its steps still name the id, as
-/// some may refer to their own task.
+/// Removes the id of a document's task, so that an import creates a task. The steps keep the id,
+/// because subtask steps may refer to their own task.
 pub(super) fn clear_guid(document: &mut TaskDocument) {
     if let Some(task) = &mut document.task {
         let guid = std::mem::take(&mut task.guid);
@@ -217,7 +217,7 @@ pub(super) fn revision_text(revision: &TaskRevision) -> String {
     format!("revision {number} of {task}: {name}, {steps}")
 }
 
-/// What is said behind a write about the revision that undoes it. Empty if there is none.
+/// How to undo a write, after the line about it. Empty if no revision undoes it.
 pub(super) fn undo_note(guid: &str, previous_revision: i64) -> String {
     match previous_revision {
         0 => String::new(),

@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[group(skip)]
-#[command(group = ArgGroup::new("subject").required(true).args(["task", "deleted"]))]
+#[command(group = ArgGroup::new("listed").required(true).args(["task", "deleted"]))]
 pub struct HistoryArgs {
     /// The guid of the task, or its name if no other task has it; it may be deleted
     pub task: Option<TaskRef>,
@@ -80,8 +80,7 @@ pub(super) async fn history(
     let Some(task) = &args.task else {
         let tasks = guides::list_deleted(client).await?;
         if format == Format::Json {
-            let tasks = tasks.iter().map(|it| document::json("DeletedTask", it));
-            return print_array(tasks.collect::<Result<Vec<_>, _>>()?);
+            return print_array(document::json_list("DeletedTask", &tasks)?);
         }
         if tasks.is_empty() {
             out::print_error("this account has no deleted guides that can be restored");
@@ -93,10 +92,7 @@ pub(super) async fn history(
     let task = guides::find_with_history(client, task).await?.to_string();
     let revisions = guides::list_revisions(client, &task).await?;
     if format == Format::Json {
-        let revisions = revisions
-            .iter()
-            .map(|it| document::json("TaskRevision", it));
-        return print_array(revisions.collect::<Result<Vec<_>, _>>()?);
+        return print_array(document::json_list("TaskRevision", &revisions)?);
     }
     if revisions.is_empty() {
         let keep = client.command(&format!("keep {task}"));

@@ -35,8 +35,7 @@ fn wrapped_on(terminal: &Term, text: &str, indent: usize) -> Vec<String> {
     end_styles_with_lines(lines.map(|line| line.into_owned()).collect())
 }
 
-/// The words of a text. A long one, such as a path, may be broken behind its dots and
-/// slashes.
+/// The words of a text. A long word, such as a path, may be broken after dots and slashes.
 fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let words = WordSeparator::AsciiSpace.find_words(text);
     Box::new(words.flat_map(parts_of_word))
@@ -82,14 +81,14 @@ pub(super) fn with_hanging_indent(lead: &str, text: &str) -> String {
     with_hanging_indent_on(&Term::stdout(), lead, text)
 }
 
-/// The same for another terminal.
+/// Like [`with_hanging_indent`], for another terminal.
 pub(super) fn with_hanging_indent_on(terminal: &Term, lead: &str, text: &str) -> String {
     let indent = console::measure_text_width(lead);
     let lines = wrapped_on(terminal, text, indent);
     format!("{lead}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
-/// Wraps a text behind `indent` spaces in addition to its own leading ones. Further lines are
+/// Wraps a text after `indent` spaces in addition to its own leading ones. Further lines are
 /// indented a little more.
 pub(super) fn indented(terminal: &Term, text: &str, indent: usize) -> String {
     let text_start = text.trim_start_matches(' ');

@@ -46,8 +46,7 @@ pub(super) async fn list(
     let is_filtered = message != ListTasksRequest::default();
     let tasks = guides::list(client, message).await?;
     if format == Format::Json {
-        let tasks = tasks.iter().map(|task| document::json("Task", task));
-        return print_array(tasks.collect::<Result<Vec<_>, _>>()?);
+        return print_array(document::json_list("Task", &tasks)?);
     }
     if tasks.is_empty() {
         out::print_error(&match (is_filtered, client.account()) {

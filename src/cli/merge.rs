@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::{
     changes::{self, Change, ChangeKind},
-    document,
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     layout,
@@ -17,8 +16,6 @@ use super::{
 use crate::{
     client::{CallError, Client},
     messages::{
-        compare::FieldPath,
-        fields::TRANSLATIONS,
         managed_documents::{
             all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
         },
@@ -39,43 +36,28 @@ pub(super) struct MergedGuides<'a> {
 }
 
 impl MergedGuides<'_> {
-    /// Makes the changes of the document on the stored guide. The steps that it has not have no
+    /// Makes the changes of the document on the stored guide. Steps that the stored guide lacks get no
     /// ids.
-    pub fn merge(self) -> Result<TaskDocument, Vec<MergeConflict>> {
+    pub fn merge(self) -> Result<TaskDocument, FailedMerge> {
         let Self { base, ours, theirs } = self;
-        let mut merged = merge(base, ours, theirs).map_err(|conflicts| {
-            let sides = [ours, theirs].map(|side| changes::between(base, side).unwrap_or_default());
-            let conflicts = conflicts.iter();
-            conflicts
-                .map(|conflict| self.conflict(conflict, &sides))
-                .collect::<Vec<_>>()
-        })?;
         let stored = guids(theirs);
-        for_each_step_mut(&mut merged.steps, &mut |step| {
-            if !stored.contains(&step.guid) {
-                step.guid.clear();
-            }
-        });
-        Ok(merged)
-    }
-
-    /// The merge in which a field that both have changed is that of the document, if there are no
-    /// other conflicts.
-    pub fn merge_with_our_fields(self) -> Option<TaskDocument> {
-        let Self { base, ours, theirs } = self;
-        let conflicts = merge(base, ours, theirs).err()?;
-        let mut theirs = theirs.clone();
-        for conflict in &conflicts {
-            let ConflictSubject::Field(path) = &conflict.subject else {
-                return None;
-            };
-            reset_field(&mut theirs, base, conflict, path)?;
-        }
-        let merged = MergedGuides {
-            theirs: &theirs,
-            ..self
+        let clear_new = |mut merged: TaskDocument| {
+            for_each_step_mut(&mut merged.steps, &mut |step| {
+                if !stored.contains(&step.guid) {
+                    step.guid.clear();
+                }
+            });
+            merged
         };
-        merged.merge().ok()
+        merge(base, ours, theirs).map(clear_new).map_err(|failed| {
+            let sides = [ours, theirs].map(|side| changes::between(base, side).unwrap_or_default());
+            let conflicts = failed.conflicts.iter();
+            let conflicts = conflicts.map(|conflict| self.conflict(conflict, &sides));
+            FailedMerge {
+                conflicts: conflicts.collect(),
+                with_our_fields: failed.prefer_ours().map(clear_new),
+            }
+        })
     }
 
     /// A conflict with the changes of both sides that take part in it.
@@ -135,48 +117,12 @@ impl MergedGuides<'_> {
     }
 }
 
-/// Gives a field of a guide the value that it has in another one.
-fn reset_field(
-    guide: &mut TaskDocument,
-    base: &TaskDocument,
-    conflict: &Conflict<'_>,
-    path: &FieldPath,
-) -> Option<()> {
-    if conflict.step.is_empty() {
-        // That of a managed task is changed at its answer.
-        let (task, former) = (guide.task.as_mut()?, base.task.as_ref()?);
-        let is_own = task.guid == conflict.task;
-        *task = is_own.then(|| with_field("Task", task, former, path))??;
-        return Some(());
-    }
-    let former = find_step(base, conflict.step)?;
-    let mut reset = None;
-    for_each_step_mut(&mut guide.steps, &mut |step| {
-        if step.guid == conflict.step {
-            reset = with_field("Step", step, former, path).map(|changed| *step = changed);
-        }
-    });
-    reset
-}
-
-fn with_field<M: prost::Message + Default>(
-    name: &str,
-    message: &M,
-    former: &M,
-    path: &FieldPath,
-) -> Option<M> {
-    let mut json = document::json(name, message).ok()?;
-    let former = document::json(name, former).ok()?;
-    let object = match &path.language {
-        Some(language) => json.get_mut(TRANSLATIONS)?.get_mut(language)?,
-        None => &mut json,
-    };
-    let members = object.as_object_mut()?;
-    match path.value(&former) {
-        Some(value) => drop(members.insert(path.name.to_owned(), value.clone())),
-        None => drop(members.remove(path.name)),
-    }
-    document::from_json(name, &json).ok()
+/// Why a merge is not done.
+pub(super) struct FailedMerge {
+    pub conflicts: Vec<MergeConflict>,
+    /// The merge in which a field that both have changed is that of the document; `None` if there
+    /// are other conflicts.
+    pub with_our_fields: Option<TaskDocument>,
 }
 
 /// The step with this id, at every depth.
@@ -251,9 +197,8 @@ fn path_to(document: &TaskDocument, planned: &TaskDocument, guid: &str) -> Optio
     })
 }
 
-/// What a document would make of the stored guide, by a dry run. Steps of the base that the stored
-/// guide no longer has keep their ids, which `of_base` has: the same document with the ids of the
-/// base.
+/// What a document would make of the stored guide, by a dry run. `of_base` is the document with the
+/// ids of the base. Steps that the stored guide no longer has get their ids from it.
 pub(super) async fn planned(
     client: &Client,
     sent: &TaskDocument,

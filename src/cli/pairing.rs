@@ -1,4 +1,4 @@
-//! Which step of one document is which of another. Steps are the same by guid or external id only.
+//! Finds the step of one document in another, by guid or external id only.
 
 use std::collections::BTreeMap;
 
@@ -63,8 +63,8 @@ pub(super) fn pairs<'a>(
     steps.map(move |(sent, known)| (sent, known.or_else(|| next_new(sent))))
 }
 
-/// Whether both have equally many steps, and each step as many managed tasks. Then no wiring step
-/// was added, and paths of both lead to the same fields.
+/// Whether a path leads to the same field in both documents. That holds if no wiring step was added:
+/// both have the same number of steps, and of managed tasks in each step.
 pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
     let mut steps = after.steps.iter().zip(&sent.steps);
     after.steps.len() == sent.steps.len()

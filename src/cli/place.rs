@@ -4,8 +4,7 @@ use super::{out::sanitize, wording};
 use crate::messages::managed_documents::managed_documents;
 use crate::proto::v1::{DependencyGroup, FeedbackValue, Step, TaskDocument, dependency_node::Node};
 
-/// What the path of a finding in a document begins with. Paths of a stored guide begin at
-/// their task or step.
+/// Begins the path of a finding in a document. Paths in a stored guide begin at the task or step.
 pub(super) const DOCUMENT: &str = "document";
 
 /// The innermost task and step of a place.

@@ -22,7 +22,7 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[group(skip)]
-#[command(group = ArgGroup::new("subject").required(true).multiple(true).args(["task", "variable"]))]
+#[command(group = ArgGroup::new("referenced").required(true).multiple(true).args(["task", "variable"]))]
 pub struct ReferencesArgs {
     /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, only what is in this task
     #[arg(long)]
@@ -58,8 +58,7 @@ pub(super) async fn references(
     let pages = client.pages(message).await?.into_iter();
     let listed: Vec<Reference> = pages.flat_map(|page| page.references).collect();
     if format == Format::Json {
-        let listed = listed.iter().map(|it| document::json("Reference", it));
-        return print_array(listed.collect::<Result<Vec<_>, _>>()?);
+        return print_array(document::json_list("Reference", &listed)?);
     }
     if !task.is_empty() && !variable.is_empty() {
         print_full_names(client, &task, &variable).await;

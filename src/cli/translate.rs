@@ -13,24 +13,18 @@ use crate::{
     config::{TaskRef, TranslateConfig},
     domain::{caller::Scope, ids::TaskId},
     proto::v1::{TranslationState, TranslationWork},
-    translate::{self, TranslateError, TranslateSummary},
+    translate,
 };
 
-/// Translates. If the run has begun, prints its summary, also after an error.
+/// Translates, and prints the summary of a run that has begun, also if it ends early.
 pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError> {
     let task = find_task(settings).await?;
-    let mut summary = TranslateSummary::default();
-    let mut progress = translate::progress_on_standard_error();
-    let outcome = translate::run(settings, task, &mut summary, &mut *progress).await;
-    drop(progress);
-    if !outcome.as_ref().is_err_and(TranslateError::is_before_run) {
-        let _ = out::print(&format!("{summary}\n"));
-    }
+    let (summary, outcome) = translate::run(settings, task).await?;
+    let _ = out::print(&format!("{summary}\n"));
     outcome?;
-    Ok(if summary.failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match summary.failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     })
 }
 
@@ -40,17 +34,9 @@ pub async fn list_translation_work(
     format: Format,
 ) -> Result<(), CliError> {
     let task = find_task(settings).await?;
-    let mut listed = Vec::new();
-    translate::list_work(settings, task, |page| {
-        listed.extend(page);
-        Ok::<_, CliError>(())
-    })
-    .await?;
+    let listed = translate::list_work(settings, task).await?;
     if format == Format::Json {
-        let listed = listed
-            .iter()
-            .map(|work| document::json("TranslationWork", work));
-        return print_array(listed.collect::<Result<Vec<_>, _>>()?);
+        return print_array(document::json_list("TranslationWork", &listed)?);
     }
     let is_outdated = |work: &&TranslationWork| work.state() == TranslationState::Outdated;
     let outdated = listed.iter().filter(is_outdated).count();

@@ -7,6 +7,7 @@ use crate::proto::v1::{
     self, analysis_service_client::AnalysisServiceClient,
     change_service_client::ChangeServiceClient, revision_service_client::RevisionServiceClient,
     step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
+    translation_service_client::TranslationServiceClient,
 };
 
 /// A request of a call.
@@ -26,7 +27,7 @@ pub(crate) trait PageCall: Call {
     /// Asks for the page that a token stands for.
     fn set_page_token(&mut self, token: String);
 
-    /// The token of the page behind this one; empty behind the last one.
+    /// The token of the next page; empty on the last page.
     fn next_page_token(page: &Self::Answer) -> &str;
 }
 
@@ -74,6 +75,10 @@ calls! {
     }
     ChangeServiceClient {
         ListChangesRequest, list_changes, ListChangesResponse;
+    }
+    TranslationServiceClient {
+        ListTranslationWorkRequest, list_translation_work, ListTranslationWorkResponse;
+        WriteTranslationsRequest, write_translations, WriteTranslationsResponse;
     }
 }
 

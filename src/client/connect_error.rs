@@ -75,7 +75,7 @@ fn is_unknown_host(error: &io::Error) -> bool {
     error.to_string().contains("lookup address")
 }
 
-/// The message for an answer that is not one of this service.
+/// The message for an answer that another service gave.
 pub(super) fn unexpected_answer(server: &str, text: &str) -> String {
     let colon = if text.is_empty() { "" } else { ": " };
     format!(

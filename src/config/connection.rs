@@ -18,7 +18,7 @@ use super::{
     settings_file::SettingsFileArg,
     value,
 };
-use crate::domain::ids::AccountId;
+use crate::{domain::ids::AccountId, terminal::shell_word};
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:50051";
 
@@ -36,7 +36,11 @@ pub struct ConnectionConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// An account, for a server that trusts metadata (`header`).
-    Account(AccountId),
+    Account {
+        account: AccountId,
+        /// The author of changes; `None` makes them anonymous.
+        subject: Option<String>,
+    },
     /// A bearer token.
     Token(Secret),
 }
@@ -67,6 +71,9 @@ pub struct ConnectionSettings {
     /// The account, sent as x-account-id to a server with header authentication [default: none, this or a token must be set]
     #[arg(short, env, value_parser = value::account)]
     account: Option<AccountId>,
+    /// Your name, sent as x-subject with the account: the author in the log, the history and the changes [default: none, a token contains its own]
+    #[arg(env, value_name = "NAME", value_parser = value::header_subject)]
+    subject: Option<String>,
     /// A bearer token that allows what the command does; set it in the environment, as other users of the machine see flags [default: none, this or an account must be set]
     #[arg(env, value_name = "TOKEN")]
     token: Option<Secret>,
@@ -115,8 +122,17 @@ impl ConnectionSettings {
     pub fn check(self) -> Result<ConnectionConfig, Vec<String>> {
         const ACCOUNT: &str = "EXPERTISE_ACCOUNT";
         let credentials = match (self.account, self.token) {
-            (Some(account), None) => Ok(Credentials::Account(account)),
-            (None, Some(token)) => Ok(Credentials::Token(token)),
+            (Some(account), None) => Ok(Credentials::Account {
+                account,
+                subject: self.subject,
+            }),
+            (None, Some(token)) => match self.subject {
+                Some(subject) => {
+                    let expected = "left out, as a token contains its subject";
+                    Err(wrong("EXPERTISE_SUBJECT", subject, expected))
+                }
+                None => Ok(Credentials::Token(token)),
+            },
             (None, None) => {
                 let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
                 Err(unset(ACCOUNT, expected))
@@ -142,24 +158,27 @@ impl ConnectionSettings {
 }
 
 impl ConnectionConfig {
-    /// The flags of the server and the account, each after a space, for commands that are printed.
+    /// The flags of the server and the caller, each after a space, for commands that are printed.
     /// What the environment says, too, is left out.
     pub fn flags(&self) -> String {
-        let flag = |flag: &str, variable, value: &str, default| match env::var(variable)
-            .as_deref()
-            .unwrap_or(default)
-            == value
-        {
-            true => String::new(),
-            false => format!(" --{flag} {value}"),
-        };
-        let account = match &self.credentials {
-            Credentials::Account(account) => {
-                flag("account", "EXPERTISE_ACCOUNT", account.as_str(), "")
+        let (account, subject) = match &self.credentials {
+            Credentials::Account { account, subject } => {
+                (Some(account.as_str()), subject.as_deref())
             }
-            Credentials::Token(_) => String::new(),
+            Credentials::Token(_) => (None, None),
         };
-        flag("server", "EXPERTISE_SERVER", &self.server, DEFAULT_SERVER) + &account
+        let flags = [
+            ("server", "EXPERTISE_SERVER", Some(self.server.as_str())),
+            ("account", "EXPERTISE_ACCOUNT", account),
+            ("subject", "EXPERTISE_SUBJECT", subject),
+        ];
+        let flags = flags.into_iter().filter_map(|(flag, variable, value)| {
+            let default = if flag == "server" { DEFAULT_SERVER } else { "" };
+            let known = env::var(variable).unwrap_or_else(|_| default.to_owned());
+            let value = value.filter(|value| *value != known)?;
+            Some(format!(" --{flag} {}", shell_word(value)))
+        });
+        flags.collect()
     }
 }
 

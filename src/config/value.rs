@@ -215,6 +215,14 @@ pub fn subject(text: &str) -> Result<Subject, &'static str> {
     Subject::parse(text).ok_or("1 to 256 bytes without control characters")
 }
 
+/// A subject that a header can carry.
+pub fn header_subject(text: &str) -> Result<String, &'static str> {
+    let is_printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let subject = Subject::parse(text).filter(|_| is_printable);
+    let subject = subject.ok_or("1 to 256 printable ASCII characters")?;
+    Ok(subject.as_str().to_owned())
+}
+
 /// A list of known scopes. A misspelt one would make a token that allows too little.
 pub fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);

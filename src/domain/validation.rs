@@ -5,7 +5,6 @@
 //! `walkthrough` makes one boolean formula of all walkthroughs, and `search` decides what
 //! can be true in it.
 
-mod all_guides;
 mod alone;
 #[cfg(test)]
 #[allow(clippy::expect_used, clippy::indexing_slicing)]
@@ -34,8 +33,7 @@ use crate::domain::{
     ids::TaskId,
 };
 
-pub use all_guides::{AllGuides, OneOfAllGuides};
-pub use alone::{FindingsAlone, UncheckedVariable, validate_alone};
+pub use alone::{DocumentSet, FindingsAlone, UncheckedVariable};
 pub use finding::{Finding, FindingPlace};
 pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,

@@ -40,6 +40,23 @@ pub enum ConflictSubject<'g> {
     BothManaged(&'g str),
 }
 
+/// A merge that is not done.
+#[derive(Debug)]
+pub struct ConflictingMerge<'g> {
+    pub conflicts: Vec<Conflict<'g>>,
+    /// The merge in which fields that both have changed are those of ours.
+    pub with_our_fields: TaskDocument,
+}
+
+impl ConflictingMerge<'_> {
+    /// The merge in which conflicting fields are those of ours, if nothing else is in conflict.
+    pub fn prefer_ours(self) -> Option<TaskDocument> {
+        let mut conflicts = self.conflicts.iter();
+        let is_of_fields = conflicts.all(|it| matches!(it.subject, ConflictSubject::Field(_)));
+        is_of_fields.then_some(self.with_our_fields)
+    }
+}
+
 /// Makes the changes from `base` to `ours` on `theirs`: the result is a document that an import
 /// accepts. Other fields, such as types, come from `theirs`, or from `ours` if only it
 /// has the step.
@@ -51,16 +68,19 @@ pub fn merge<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,
     theirs: &'g TaskDocument,
-) -> Result<TaskDocument, Vec<Conflict<'g>>> {
+) -> Result<TaskDocument, ConflictingMerge<'g>> {
     let mut conflicts = Vec::new();
     let merged = merge_guides(base, ours, theirs, &mut conflicts);
     match conflicts.is_empty() {
         true => Ok(merged),
-        false => Err(conflicts),
+        false => Err(ConflictingMerge {
+            conflicts,
+            with_our_fields: merged,
+        }),
     }
 }
 
-/// Merges guides; a conflict is listed, and leaves what theirs has.
+/// Merges guides; a conflict is listed.
 fn merge_guides<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,
@@ -110,9 +130,9 @@ impl<'g> Merger<'g, '_> {
         let mut by_ours = changed_fields(resource, &base, &ours);
         let by_theirs = changed_fields(resource, &base, &theirs);
         let differing = changed_fields(resource, &ours, &theirs);
-        let by_both = by_ours.extract_if(.., |path| by_theirs.contains(path));
-        for path in by_both.filter(|path| differing.contains(path)) {
-            self.add(ConflictSubject::Field(path));
+        by_ours.retain(|path| !by_theirs.contains(path) || differing.contains(path));
+        for path in by_ours.iter().filter(|path| by_theirs.contains(path)) {
+            self.add(ConflictSubject::Field(path.clone()));
         }
         let former = if theirs.is_empty() { &ours } else { &theirs };
         let merged = Mask::for_fields(resource, &by_ours).apply(former, &ours, &[]);

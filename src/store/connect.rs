@@ -92,6 +92,14 @@ pub async fn check(database: &DatabaseUrl, migrate: bool) -> Result<SchemaChange
     checked
 }
 
+/// Whether another process has the file of a database open.
+pub async fn is_used(database: &DatabaseUrl) -> bool {
+    match database {
+        DatabaseUrl::SqliteFile(path) => sqlite::is_used(path).await,
+        DatabaseUrl::SqliteMemory | DatabaseUrl::Postgres(_) => false,
+    }
+}
+
 pub struct Pools {
     /// For transactions that write. On SQLite a single connection.
     pub writer: DatabaseConnection,

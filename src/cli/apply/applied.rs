@@ -183,8 +183,8 @@ pub(super) async fn check(
         Ok(_) => Ok(Some(
             drifted(client, &stored, &applied, missing, Vec::new()).await?,
         )),
-        Err(conflicts) => {
-            let conflicts = conflicts.into_iter().filter(|_| is_merged);
+        Err(failed) => {
+            let conflicts = failed.conflicts.into_iter().filter(|_| is_merged);
             let conflicts = conflicts.map(|it| it.with_line(&guide.file, &planned));
             let conflicts = conflicts.collect();
             Ok(Some(
@@ -401,7 +401,7 @@ async fn authors(
                     *changed = change.changed_ts;
                 }
             }
-            // A page that does not move on has changes behind it that are not in order yet.
+            // If the cursor does not advance, newer changes are not in order yet.
             if page.caught_up || page.next_cursor == message.cursor {
                 break;
             }

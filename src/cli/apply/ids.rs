@@ -1,5 +1,5 @@
-//! The ids of files and those of the account. Ids belong to an account: one that the account does
-//! not have is the external id of what is made of the file there.
+//! Maps the ids of files to the ids of the account. An id that the account does not have becomes the
+//! external id of what the file creates there.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,7 +19,7 @@ use crate::{
 /// The tasks that files refer to.
 #[derive(Default)]
 pub(in crate::cli) struct TaskIds {
-    /// The account's ids by those of the files.
+    /// The account's ids by the ids in files.
     known: HashMap<String, String>,
     /// The files' ids of tasks that the account does not have yet.
     pending: BTreeSet<String>,

@@ -37,18 +37,18 @@ pub(super) struct Graph {
     pub edges: BTreeMap<usize, Vec<(usize, String)>>,
 }
 
-/// A task or a step. Its texts are safe lines.
+/// A task or a step. Its texts are sanitized.
 pub(super) struct GraphNode {
     /// The type of a step; `None` for a task.
     pub kind: Option<StepType>,
     /// The place of a step in its task, from 1; 0 for a task.
     pub number: usize,
     pub title: String,
-    /// Its conditions, if the edges do not say them, and its answers.
+    /// Its answers, and its conditions if the edges do not show them.
     pub notes: Vec<String>,
     /// Whether it is not published.
     pub is_hidden: bool,
-    /// Whether nobody comes to it, whatever is answered.
+    /// Whether no answers lead to it.
     pub is_unreachable: bool,
 }
 

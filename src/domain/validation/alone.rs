@@ -1,26 +1,29 @@
-//! Validates a document without the account that it is for. The document is taken to be
-//! the only guide that sets its variables, unless all guides are given, and subtasks of the account
-//! to be visible and to have an outcome.
+//! Validates documents without the account that they are for. Subtask steps are followed to the
+//! other documents. A task that none of them has is taken to be visible and to have an outcome.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
 
 use crate::domain::{
     Error, Result,
     analysis::{
-        Budget, Guide, GuideDraft, NEVER, SourceStep, SourceTask, SourceTasks, of_document,
-        parse_account_name,
+        Budget, Guide, GuideDraft, MAX_SUBTASK_LEVELS, NEVER, Outside, OutsideSetter, SourceStep,
+        SourceTask, SourceTasks, account_name, of_document, parse_account_name,
     },
     decide::WriteContext,
-    ids::TaskId,
-    import::{Absent, Document, ImportContext, plan},
-    step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, StepType, SubtaskRef},
+    external_id::ExternalId,
+    ids::{StepId, TaskId},
+    import::{Absent, Document, DocumentPath, ImportContext, plan},
+    step::{Cost, NewStep, ReferencedTask, SentSubtask, Step, StepContent, StepKind, StepType},
     task::{NewTask, Task, TaskContent},
     text::Name,
+    violation::{Path, Reason, Violations},
 };
 
 use super::{
-    Finding, FindingCounts, OneOfAllGuides, OtherGuides, Rule, RuleSetting, ValidationOptions,
-    ValidationSubject, suggestion::closest, validate,
+    Finding, FindingCounts, OtherGuides, Rule, RuleSetting, ValidationOptions, ValidationSubject,
+    suggestion::closest, validate,
 };
 
 #[derive(Debug)]
@@ -39,71 +42,280 @@ pub struct UncheckedVariable {
     pub suggestion: String,
 }
 
-/// The findings of a document by the rules that do not need the account. A document that an
-/// import would refuse is refused with the same violations. With `among`, it is one of these guides,
-/// and the account has no others.
-pub fn validate_alone(
-    document: Document,
-    mut options: ValidationOptions,
-    among: Option<OneOfAllGuides<'_>>,
-    write: &WriteContext,
-) -> Result<FindingsAlone> {
-    if let Some(among) = among {
-        among.check_subtasks(&document)?;
-    }
-    let subtasks = document.subtask_targets().into_iter();
-    let stand_ins = subtasks.filter_map(|subtask| {
-        let translations = among.and_then(|among| among.find_translations(&subtask));
-        let content = TaskContent {
-            translations: translations.cloned().unwrap_or_default(),
-            external_id: subtask.external_id.clone(),
-            ..TaskContent::default()
+/// Documents that are validated together.
+#[derive(Debug)]
+pub struct DocumentSet {
+    /// What the documents are called in the paths of findings about others.
+    names: Vec<String>,
+    /// Whether the account has no other guides.
+    is_whole_account: bool,
+    /// The tasks of all documents, and stand-ins for tasks of the account.
+    tasks: SourceTasks,
+    /// The documents of the tasks. Stand-ins have none.
+    documents: BTreeMap<TaskId, usize>,
+    /// The observations that set each account-wide name, with their tasks.
+    setters: BTreeMap<String, Vec<(TaskId, OutsideSetter)>>,
+}
+
+impl DocumentSet {
+    /// Plans the import of each document as a new guide. Returns its task, or why an import would
+    /// refuse it.
+    pub fn new(
+        documents: Vec<(String, Document)>,
+        is_whole_account: bool,
+        write: &WriteContext,
+    ) -> (Self, Vec<Result<TaskId>>) {
+        let targets = Targets::new(&documents);
+        let mut set = Self {
+            names: Vec::new(),
+            is_whole_account,
+            tasks: SourceTasks::new(),
+            documents: BTreeMap::new(),
+            setters: BTreeMap::new(),
         };
-        let task = subtask.guid.unwrap_or_else(|| TaskId((write.new_id)()));
-        let subtask = SubtaskRef {
-            task,
-            ..subtask.unresolved()
-        };
-        Some((task, stand_in(subtask, content, write)?))
-    });
-    let mut stand_ins: SourceTasks = stand_ins.collect();
-    let referenced = stand_ins.iter();
-    let referenced: BTreeMap<TaskId, ReferencedTask> = referenced
-        .map(|(task, (source, _))| (*task, ReferencedTask::to(&source.task)))
-        .collect();
-    let context = ImportContext::for_new_guide(write, &referenced);
-    let (root, mut tasks) = of_document(plan(&document, Absent::DEFAULT, context)?);
-    tasks.append(&mut stand_ins);
-    let draft = GuideDraft::new(root, tasks, &options.known_variables);
-    let draft = draft.ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?;
-    let outside = among.iter().flat_map(|among| {
-        let names = draft.account_variables().map(|variable| &variable.name);
-        names.map(|name| (name.clone(), among.setters_elsewhere(name)))
-    });
-    let outside = outside.collect();
-    let guide = draft.finish(outside, NEVER).ok_or_else(stopped)?;
-    for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
-        options.rules.insert(*rule, RuleSetting::Off);
+        let mut links = BTreeMap::new();
+        let planned = documents
+            .iter()
+            .enumerate()
+            .map(|(index, (name, document))| {
+                set.names.push(name.clone());
+                set.plan(index, document, &targets, &mut links, write)
+            });
+        let roots = planned.collect();
+        set.link(&links);
+        set.find_setters();
+        (set, roots)
     }
-    let validated = validate(ValidationSubject {
-        guide: &guide,
-        readers: &BTreeMap::new(),
-        options: &options,
-        other_guides: match among {
-            Some(_) => OtherGuides::Read,
-            None => OtherGuides::Unknown,
-        },
-        stop: NEVER,
-    });
-    let (findings, counts) = validated.ok_or_else(stopped)?;
-    Ok(FindingsAlone {
-        findings,
-        counts,
-        unchecked: match among {
-            Some(_) => Vec::new(),
-            None => unchecked_variables(&guide, &options),
-        },
-    })
+
+    /// Plans the import of a document. `links` get the places of the tasks of other documents by the
+    /// ids of their stand-ins.
+    fn plan<'d>(
+        &mut self,
+        index: usize,
+        document: &Document,
+        targets: &Targets<'d>,
+        links: &mut BTreeMap<TaskId, (usize, &'d str)>,
+        write: &WriteContext,
+    ) -> Result<TaskId> {
+        if self.is_whole_account {
+            targets.check(document)?;
+        }
+        let mut referenced = BTreeMap::new();
+        let mut stand_ins = SourceTasks::new();
+        for sent in document.subtask_targets() {
+            let id = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
+            let target = targets.find(&sent);
+            links.extend(target.map(|target| (id, (target.document, target.path))));
+            let new = target.and_then(|target| target.task.clone());
+            let stand_in = stand_in(id, new.map_or_else(|| account_task(sent), Some), write);
+            if let Some((task, steps)) = stand_in {
+                referenced.insert(id, ReferencedTask::to(&task.task));
+                stand_ins.insert(id, (task, steps));
+            }
+        }
+        let context = ImportContext::for_new_guide(write, &referenced);
+        let (root, tasks) = of_document(plan(document, Absent::DEFAULT, context)?);
+        self.documents
+            .extend(tasks.keys().map(|task| (*task, index)));
+        self.tasks.extend(tasks.into_iter().chain(stand_ins));
+        Ok(root)
+    }
+
+    /// Makes subtask steps refer to the tasks of other documents in place of stand-ins.
+    fn link(&mut self, links: &BTreeMap<TaskId, (usize, &str)>) {
+        let by_place = self.documents.iter().filter_map(|(task, index)| {
+            let (source, _) = self.tasks.get(task)?;
+            match &source.origin.as_ref()?.path {
+                DocumentPath::Listed(path) => Some(((*index, path.as_str()), &source.task)),
+                DocumentPath::OfValue(_) | DocumentPath::Unlisted => None,
+            }
+        });
+        let by_place: BTreeMap<(usize, &str), &Task> = by_place.collect();
+        let linked = links.iter().filter_map(|(stand_in, place)| {
+            Some((*stand_in, ReferencedTask::to(by_place.get(place)?)))
+        });
+        let linked: BTreeMap<TaskId, ReferencedTask> = linked.collect();
+        let steps = self.tasks.values_mut().flat_map(|(_, steps)| steps);
+        for SourceStep { step, .. } in steps.flatten() {
+            let target = step.kind.subtask().and_then(|it| linked.get(&it.task));
+            if let Some(target) = target {
+                step.refer_to(target.clone());
+            }
+        }
+    }
+
+    fn find_setters(&mut self) {
+        for task in self.documents.keys() {
+            let Some((source, Some(steps))) = self.tasks.get(task) else {
+                continue;
+            };
+            for SourceStep { step, origin, .. } in steps {
+                let Some(feedback) = step.kind.observation_feedback() else {
+                    continue;
+                };
+                let keys = feedback.values.iter();
+                // Ids that the plan made up are not shown.
+                let task_origin = source.origin.as_ref();
+                let setter = OutsideSetter {
+                    task: task_origin
+                        .and_then(|it| it.guid)
+                        .unwrap_or(TaskId(Uuid::nil())),
+                    step: origin
+                        .as_ref()
+                        .and_then(|it| it.guid)
+                        .unwrap_or(StepId(Uuid::nil())),
+                    title: step.title.clone(),
+                    keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
+                };
+                let name = account_name(step.product, feedback.name.as_str());
+                self.setters.entry(name).or_default().push((*task, setter));
+            }
+        }
+    }
+
+    /// The findings of a document by the rules that do not need the account.
+    pub fn validate(&self, root: TaskId, mut options: ValidationOptions) -> Result<FindingsAlone> {
+        let tasks = self.tasks_below(root);
+        let inside: BTreeSet<TaskId> = tasks.keys().copied().collect();
+        let draft = GuideDraft::new(root, tasks, &options.known_variables);
+        let draft = draft.ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?;
+        let variables = draft.account_variables();
+        let variables = variables.filter(|_| self.is_whole_account);
+        let outside = variables.map(|variable| {
+            let setters = self.setters.get(&variable.name).into_iter().flatten();
+            let elsewhere = setters.filter(|(task, _)| !inside.contains(task));
+            let list = elsewhere.map(|(_, setter)| setter.clone()).collect();
+            let is_complete = true;
+            (variable.name.clone(), Outside { list, is_complete })
+        });
+        let outside = outside.collect();
+        let guide = draft.finish(outside, NEVER).ok_or_else(stopped)?;
+        for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
+            options.rules.insert(*rule, RuleSetting::Off);
+        }
+        let validated = validate(ValidationSubject {
+            guide: &guide,
+            readers: &BTreeMap::new(),
+            options: &options,
+            other_guides: match self.is_whole_account {
+                true => OtherGuides::Read,
+                false => OtherGuides::Unknown,
+            },
+            stop: NEVER,
+        });
+        let (findings, counts) = validated.ok_or_else(stopped)?;
+        Ok(FindingsAlone {
+            findings,
+            counts,
+            unchecked: match self.is_whole_account {
+                true => Vec::new(),
+                false => unchecked_variables(&guide, &options),
+            },
+        })
+    }
+
+    /// The task and those that its subtask steps lead to. Paths in other documents begin with their
+    /// names.
+    fn tasks_below(&self, root: TaskId) -> SourceTasks {
+        let own = self.documents.get(&root);
+        let mut tasks = SourceTasks::new();
+        let mut level = vec![root];
+        // The guide has the first level that is too deep, too.
+        for _ in 0..=MAX_SUBTASK_LEVELS + 1 {
+            for id in std::mem::take(&mut level) {
+                let Some(source) = self.tasks.get(&id).filter(|_| !tasks.contains_key(&id)) else {
+                    continue;
+                };
+                let (mut task, mut steps) = source.clone();
+                let document = self.documents.get(&id).filter(|it| Some(*it) != own);
+                if let Some(name) = document.and_then(|it| self.names.get(*it)) {
+                    let steps = steps.iter_mut().flatten();
+                    let steps = steps.filter_map(|it| Some(&mut it.origin.as_mut()?.path));
+                    let task = task.origin.as_mut().map(|it| &mut it.path);
+                    steps.chain(task).for_each(|path| prefix(path, name));
+                }
+                let steps_below = steps.iter().flatten();
+                level.extend(steps_below.filter_map(|it| Some(it.step.kind.subtask()?.task)));
+                tasks.insert(id, (task, steps));
+            }
+        }
+        tasks
+    }
+}
+
+fn prefix(path: &mut DocumentPath, name: &str) {
+    if let DocumentPath::Listed(path) | DocumentPath::OfValue(path) = path {
+        *path = format!("{name}: {path}");
+    }
+}
+
+/// A task of a document to which subtask steps may refer.
+struct Target<'d> {
+    document: usize,
+    path: &'d str,
+    /// `None` if it is invalid.
+    task: Option<NewTask>,
+}
+
+/// The tasks of all documents by their ids.
+struct Targets<'d> {
+    by_guid: BTreeMap<TaskId, Target<'d>>,
+    by_external_id: BTreeMap<ExternalId, Target<'d>>,
+}
+
+impl<'d> Targets<'d> {
+    fn new(documents: &'d [(String, Document)]) -> Self {
+        let mut targets = Self {
+            by_guid: BTreeMap::new(),
+            by_external_id: BTreeMap::new(),
+        };
+        for (index, (_, document)) in documents.iter().enumerate() {
+            for Document { task, .. } in document.all() {
+                let new = task.to_create();
+                let external_id = new.as_ref().and_then(|it| it.content.external_id.clone());
+                let target = || Target {
+                    document: index,
+                    path: &task.path,
+                    task: new.clone(),
+                };
+                targets.by_guid.extend(task.guid.map(|id| (id, target())));
+                targets
+                    .by_external_id
+                    .extend(external_id.map(|id| (id, target())));
+            }
+        }
+        targets
+    }
+
+    fn find(&self, subtask: &SentSubtask) -> Option<&Target<'d>> {
+        match &subtask.external_id {
+            Some(id) => self.by_external_id.get(id),
+            None => self.by_guid.get(&subtask.guid?),
+        }
+    }
+
+    /// Refuses subtask steps whose tasks no document has.
+    fn check(&self, document: &Document) -> Result<(), Violations> {
+        let mut violations = Violations::new();
+        for step in document.all_steps() {
+            let subtask = &step.subtask;
+            if step.step_type == Some(StepType::Subtask)
+                && subtask.names_task()
+                && self.find(subtask).is_none()
+            {
+                let (field, description) = match subtask.external_id {
+                    Some(_) => (
+                        "subtask_external_id",
+                        "is the external id of no task of these guides",
+                    ),
+                    None => ("subtask_id", "is the id of no task of these guides"),
+                };
+                let path = Path::root(&step.path);
+                violations.add(&path.field(field), Reason::FieldInvalid, description);
+            }
+        }
+        violations.into_result()
+    }
 }
 
 fn stopped() -> Error {
@@ -131,27 +343,31 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
     unchecked.collect()
 }
 
-/// A stand-in for a task of the account: a task that everybody may see, with a solution.
+/// A task of the account that no document has.
+fn account_task(sent: SentSubtask) -> Option<NewTask> {
+    Some(NewTask {
+        name: Name::parse("A task of the account".to_owned()).ok()?,
+        product: sent.unresolved().product,
+        content: TaskContent {
+            external_id: sent.external_id,
+            ..TaskContent::default()
+        },
+    })
+}
+
+/// A task with a solution in place of one that may not be known.
 fn stand_in(
-    SubtaskRef {
-        task: guid,
-        product,
-    }: SubtaskRef,
-    content: TaskContent,
+    guid: TaskId,
+    new: Option<NewTask>,
     write: &WriteContext,
 ) -> Option<(SourceTask, Option<Vec<SourceStep>>)> {
-    let new = NewTask {
-        name: Name::parse("A task of the account".to_owned()).ok()?,
-        product,
-        content,
-    };
     let task = Task {
         guid,
-        ..Task::create(new, None, write)
+        ..Task::create(new?, None, write)
     };
     let new = NewStep {
         task: guid,
-        product,
+        product: task.product,
         title: "A solution".to_owned(),
         kind: StepKind::new(StepType::Solution, Cost::default(), None, None)?,
         content: StepContent::default(),

@@ -276,7 +276,7 @@ proptest! {
                     prop_assert!(is_same(&one, &two));
                 }
             }
-            (Err(one), Err(two)) => prop_assert_eq!(one.len(), two.len()),
+            (Err(one), Err(two)) => prop_assert_eq!(one.conflicts.len(), two.conflicts.len()),
             (one, two) => prop_assert!(false, "{one:?} {two:?}"),
         }
     }
@@ -390,7 +390,8 @@ fn what_both_change_differently_is_a_conflict() {
             with_edits(&base, from_ref(&ours)),
             with_edits(&base, from_ref(&theirs)),
         );
-        let found = merge(&base, &mine, &other).err().unwrap_or_default();
+        let failed = merge(&base, &mine, &other).err();
+        let found = failed.map(|it| it.conflicts).unwrap_or_default();
         let found: Vec<String> = found.iter().map(line).collect();
         assert_eq!(found, conflicts, "{ours:?} {theirs:?}");
     }

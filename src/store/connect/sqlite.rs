@@ -9,7 +9,10 @@ use rustix::{
 use sea_orm::{DatabaseConnection, SqlxSqliteConnector};
 use sqlx::{
     ConnectOptions as _, Connection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{
+        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions,
+        SqliteSynchronous,
+    },
 };
 use tokio::time::{Instant, sleep};
 
@@ -28,6 +31,8 @@ const ROW_BUFFER: usize = 1_024;
 const COMMAND_ROW_BUFFER: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a process that closes its last connection may take until a file counts as open.
+const USED_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a locked SQLite file is opened again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// The cache of the writing connection: a negative number is in KiB. The default of 2 MB would make each
@@ -103,6 +108,27 @@ pub async fn open_existing(
     // This reads the schema, so a file that is not a database is detected.
     let options = settings().filename(path).pragma("table_info", "tasks");
     open_pool(path, 1, options).await.map(Some)
+}
+
+/// Whether another process has the file open. Each connection to a file with a write-ahead log holds
+/// a shared lock on it, so nobody else can lock the file exclusively.
+pub async fn is_used(path: &Path) -> bool {
+    let options = settings()
+        .filename(path)
+        .busy_timeout(USED_TIMEOUT)
+        .locking_mode(SqliteLockingMode::Exclusive)
+        .pragma("table_info", "tasks");
+    match options.connect().await {
+        Ok(connection) => {
+            let _ = connection.close().await;
+            false
+        }
+        Err(err) => {
+            let code = err.as_database_error().and_then(|err| err.code());
+            // SQLITE_BUSY
+            code.is_some_and(|code| primary_sqlite_code(&code) == Some(5))
+        }
+    }
 }
 
 /// The settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log at each

@@ -18,7 +18,7 @@ use crate::{
     config::DatabaseUrl,
     store::{
         account::begin_snapshot,
-        connect::{Connections, mark_unfinished_copy},
+        connect::{self, Connections, mark_unfinished_copy},
         entity::{
             account, change, change_feed, deleted_step, deleted_step_translation, index_deletion,
             name_use, request_outcome, revision_alias, role, server_key, step, step_translation,
@@ -50,6 +50,13 @@ pub async fn copy(
     to: &DatabaseUrl,
     migrate: bool,
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
+    if connect::is_used(from).await {
+        return Err(WholeDatabaseError::Refused(
+            "--from names a file that a server has open, and what it writes meanwhile would be \
+             missing in the copy: stop the server first"
+                .to_owned(),
+        ));
+    }
     let source = open(from, false)
         .await
         .map_err(WholeDatabaseError::Source)?;

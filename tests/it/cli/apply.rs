@@ -329,7 +329,8 @@ fn guides_that_name_each_other_by_external_ids_need_no_guid(cli: Cli) {
     write(&directory, "a.json", &named("a", &["b", "c"]));
     write(&directory, "b.json", &named("b", &["c"]));
     write(&directory, "c.json", &named("c", &["a"]));
-    let lint = cli.command(&["lint", "--closed", &directory.path().display().to_string()]);
+    let files = directory.path().display().to_string();
+    let lint = cli.command(&["lint", "--closed", "--rule=subtask/cycle=off", &files]);
     lint.run().succeeded();
     let output = apply(&cli, directory.path(), &[]).succeeded();
     counted(&output, "3 created, 0 updated, 0 unchanged, 0 failed");

@@ -187,3 +187,15 @@ fn what_cannot_be_copied_is_named_by_its_flag() {
     let line = copy(&nowhere, to).run().failure(1);
     assert!(line.contains("--from names postgres://"), "{line}");
 }
+
+#[test]
+fn a_file_that_a_server_has_open_is_not_copied() {
+    let (from, _) = source("copied-in-use");
+    let to = Scratch::of_this_run().sqlite_url("copied-of-used");
+    served(&from, |_| {
+        copy(&from, &to)
+            .run()
+            .fails_with(1, &["--from names a file that a server has open"]);
+    });
+    copy(&from, &to).run().succeeded();
+}

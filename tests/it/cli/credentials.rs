@@ -99,3 +99,45 @@ fn a_token_for_a_header_mode_server_fails_with_a_one_line_error() {
         .fails_with(1, &["set --account instead of a token"]);
     assert!(!line.contains("some.to.ken"), "{line}");
 }
+
+#[test]
+fn the_author_of_a_change_is_who_is_named_with_the_account() {
+    let server = TestServer::start_blocking(&in_memory());
+    let run = |args: &[&str]| {
+        let command = command(args).env("EXPERTISE_SERVER", &server.url());
+        command.env("EXPERTISE_ACCOUNT", "42")
+    };
+    let guide = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
+    let import = |args: &[&str]| run(&[&["import", "-"], args].concat()).stdin(guide);
+    import(&["--subject", "Ann Lee"]).run().succeeded();
+    import(&[])
+        .env("EXPERTISE_SUBJECT", "bob")
+        .run()
+        .succeeded();
+    import(&[]).run().succeeded();
+    let changes = run(&["changes", "--format=json"]).run().succeeded().stdout;
+    let created = changes
+        .lines()
+        .filter(|it| it.contains("CHANGE_KIND_TASK_CREATED"));
+    let authors = created.map(|line| {
+        let change: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        change["subject"].as_str().unwrap_or_default().to_owned()
+    });
+    assert_eq!(authors.collect::<Vec<_>>(), ["Ann Lee", "bob", ""]);
+    // A command that is printed has the same author.
+    let output = run(&["changes", "--subject", "Ann Lee"]).run().succeeded();
+    output.stderr.says(&[" --subject 'Ann Lee'"]);
+    for (name, value) in [("EXPERTISE_SUBJECT", "Jörg"), ("EXPERTISE_TOKEN", "a.b.c")] {
+        let list = run(&["list", "--subject=ann"]).env(name, value);
+        let list = if name == "EXPERTISE_TOKEN" {
+            list.without("EXPERTISE_ACCOUNT")
+        } else {
+            list
+        };
+        let output = list.run();
+        let is_flag = name == "EXPERTISE_SUBJECT";
+        assert_eq!(output.code, Some(if is_flag { 0 } else { 2 }), "{output:?}");
+    }
+    let refused = run(&["list", "--subject=Jörg"]).run();
+    refused.fails_with(2, &["printable ASCII"]);
+}

@@ -840,3 +840,76 @@ fn totals_are_printed_and_a_variable_or_hint_that_repeats_is_printed_once() {
     hints.dedup();
     assert_eq!(hints.len(), count, "{}", output.stdout);
 }
+
+/// Checks two guides in files.
+fn linted(first: &Value, second: &Value, args: &[&str]) -> CommandOutput {
+    let lint = command(&[&["lint", "a.json", "b.json", "--format=json"], args].concat());
+    let lint = lint.file("a.json", &first.to_string());
+    lint.file("b.json", &second.to_string()).run()
+}
+
+#[test]
+fn references_between_files_are_followed_and_cycles_are_found() {
+    let guide = |ids: Value, subtask: Value| {
+        let mut task = json!({"name": "A", "product_id": 7});
+        let mut step = json!({"product_id": 7, "type": "STEP_TYPE_SUBTASK"});
+        for (object, members) in [(&mut task, ids), (&mut step, subtask)] {
+            let members = members.as_object().expect("an object").clone();
+            object.as_object_mut().expect("an object").extend(members);
+        }
+        json!({"task": task, "steps": [step]})
+    };
+    let [first, second] = [(); 2].map(|()| uuid::Uuid::now_v7().to_string());
+    let to = |id: &str| json!({"subtask_id": id, "subtask_pid": 7});
+    let by_guid = [
+        guide(json!({"guid": first}), to(&second)),
+        guide(json!({"guid": second}), to(&first)),
+    ];
+    let by_name = [
+        guide(
+            json!({"external_id": "a"}),
+            json!({"subtask_external_id": "b"}),
+        ),
+        guide(
+            json!({"external_id": "b"}),
+            json!({"subtask_external_id": "a"}),
+        ),
+    ];
+    for [first, second] in [by_guid, by_name] {
+        for args in [&["--closed"][..], &[]] {
+            let output = linted(&first, &second, args);
+            assert_eq!(output.code, Some(1), "{output:?}");
+            for rules in rules(&output) {
+                assert!(rules.contains(&"subtask/cycle".to_owned()), "{output:?}");
+            }
+            let reports = output.json();
+            let findings = reports[0]["findings"].as_array().expect("findings");
+            let cycle = findings.iter().find(|it| it["rule"] == "subtask/cycle");
+            let places = cycle.expect("a cycle")["related"].to_string();
+            assert!(places.contains("b.json: document.steps[0]"), "{places}");
+        }
+    }
+}
+
+#[test]
+fn a_subtask_in_another_file_without_an_outcome_is_none() {
+    let guide = |name: &str, step: Value| {
+        json!({
+            "task": {"name": name, "product_id": 7, "external_id": name},
+            "steps": [step],
+        })
+    };
+    let reader = json!({
+        "product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_external_id": "other",
+    });
+    let step = |kind: &str| json!({"product_id": 7, "type": kind, "title": "S", "body": "a"});
+    for (kind, has_outcome) in [
+        ("STEP_TYPE_SOLUTION", true),
+        ("STEP_TYPE_INFORMATION", false),
+    ] {
+        let other = guide("other", step(kind));
+        let output = linted(&guide("reader", reader.clone()), &other, &[]).succeeded();
+        let found = rules(&output)[0].contains(&"path/no-outcome".to_owned());
+        assert_eq!(found, !has_outcome, "{kind}: {output:?}");
+    }
+}

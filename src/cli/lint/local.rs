@@ -1,0 +1,117 @@
+//! Checks files without a server.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::Checked;
+use crate::{
+    cli::{CliError, document::DocumentError, guide_file::GuideFile, out::sanitize},
+    client::MAX_MESSAGE_BYTES,
+    domain::{
+        Error,
+        decide::WriteContext,
+        ids::AccountId,
+        import::Document,
+        time::Timestamp,
+        validation::{DocumentSet, Rule},
+        violation::Violations,
+    },
+    messages::{decode, encode},
+    proto::v1::{Severity, ValidationOptions},
+};
+
+/// Checks files. Their subtask steps are followed to each other.
+pub(super) fn check_files(
+    files: &[&GuideFile],
+    options: &ValidationOptions,
+    is_whole_account: bool,
+) -> Result<Vec<Result<Checked, CliError>>, CliError> {
+    let options = decode::all(|violations: &mut Violations| {
+        let field = violations.at("options");
+        Some(decode::options::options(Some(options.clone()), field))
+    })
+    .map_err(|violations| invalid("the options are refused", &violations, None))?;
+    let context = WriteContext {
+        account: AccountId::parse("lint").ok_or(DocumentError::Contract)?,
+        subject: String::new(),
+        now: Timestamp(0),
+        new_id: Uuid::now_v7,
+        max_message_bytes: MAX_MESSAGE_BYTES,
+        automatic_revisions: 0,
+        keeps_deleted_tasks: false,
+    };
+    let mut documents = Vec::with_capacity(files.len());
+    let decoded = files.iter().map(|file| {
+        let name = file.path.display().to_string();
+        decoded(file).map(|document| documents.push((name, document)))
+    });
+    let decoded: Vec<Result<(), CliError>> = decoded.collect();
+    let (set, tasks) = DocumentSet::new(documents, is_whole_account, &context);
+    let mut tasks = tasks.into_iter();
+    let checked = files.iter().zip(decoded).map(|(file, decoded)| {
+        decoded?;
+        let task = tasks.next().ok_or(DocumentError::Contract)?;
+        let found = task.and_then(|task| set.validate(task, options.clone()));
+        let found = found.map_err(|error| match error {
+            Error::Invalid(violations) => refused(&violations, file),
+            error => CliError::Failed(error.to_string()),
+        })?;
+        Ok(Checked {
+            findings: found.findings.into_iter().map(encode::finding).collect(),
+            counts: encode::finding_counts(found.counts),
+            unchecked: found.unchecked,
+            document: file.document.clone(),
+            text: file.text.clone(),
+        })
+    });
+    Ok(checked.collect())
+}
+
+/// The document of a file, which has no id twice.
+pub(super) fn decoded(file: &GuideFile) -> Result<Document, CliError> {
+    decode::all(|violations: &mut Violations| {
+        decode::document::unstored(file.document.clone(), violations)
+    })
+    .and_then(|decoded| decoded.check_ids().map(|()| decoded))
+    .map_err(|violations| refused(&violations, file))
+}
+
+/// Why an import would refuse the document.
+fn refused(violations: &Violations, file: &GuideFile) -> CliError {
+    invalid("an import would refuse it", violations, Some(file))
+}
+
+/// An error with a line for each violation.
+fn invalid(error: &str, violations: &Violations, file: Option<&GuideFile>) -> CliError {
+    let kept = violations.kept();
+    let lines = kept.iter().map(|violation| {
+        let (path, description) = (&violation.path, &violation.description);
+        let place = file.map(|file| file.place_of(path)).unwrap_or_default();
+        let colon = if place.is_empty() { "" } else { ": " };
+        sanitize(&format!("  {place}{colon}{path}: {description}"))
+    });
+    let more = match violations.total() - kept.len() {
+        0 => None,
+        more => Some(format!("  and {more} more")),
+    };
+    let lines: Vec<String> = lines.chain(more).collect();
+    CliError::Failed(format!("{error}:\n{}", lines.join("\n")))
+}
+
+/// The paths of the unreachable steps and tasks of a document.
+pub(in crate::cli) fn unreachable_paths(file: &GuideFile) -> Result<BTreeSet<String>, CliError> {
+    let options = ValidationOptions {
+        min_severity: Severity::Error.into(),
+        ..ValidationOptions::default()
+    };
+    let rules = [Rule::Unreachable, Rule::NeverVisible].map(|rule| rule.text().id);
+    let mut paths = BTreeSet::new();
+    for checked in check_files(&[file], &options, false)? {
+        let findings = checked?.findings.into_iter();
+        let unreachable = findings.filter(|finding| rules.contains(&finding.rule.as_str()));
+        // The finding of a task is at its dependencies.
+        paths.extend(unreachable.map(|finding| finding.path.replace(".dependencies", "")));
+    }
+    Ok(paths)
+}
