@@ -92,7 +92,7 @@ rules! {
     "Make sure that the other guide always comes first, or ask in this guide, too."
 
     AlwaysHolds "condition/always-holds" Info
-    "The dependencies of a step or task hold in every walkthrough that comes to it."
+    "The dependencies of a step or task hold in every walkthrough that reaches it."
     "A step needs `charge_light != blinking`, and `blinking` is no longer an answer."
     "Remove the dependencies, or correct them if they were meant to differ."
 
@@ -164,7 +164,7 @@ rules! {
     TranslationMissing "translation/missing" Warning
     "The task or step has no translation into the language, or one without a text that the source has; `facts.fields` lists what is missing."
     "A step has a German title and no German body."
-    "Add the fields to the translation. Automatic translation only adds a language that the task or step lacks as a whole: delete a partial translation to have it made anew."
+    "Add the fields to the translation. Automatic translation only adds a language that the task or step lacks completely: delete a partial translation to have it made again."
 
     TranslationOutdated "translation/outdated" Warning
     "An unlocked translation was made from a source that has changed since."
