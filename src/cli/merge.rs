@@ -55,7 +55,7 @@ impl MergedGuides<'_> {
             let conflicts = conflicts.map(|conflict| self.conflict(conflict, &sides));
             FailedMerge {
                 conflicts: conflicts.collect(),
-                with_our_fields: failed.prefer_ours().map(clear_new),
+                with_our_fields: failed.prefer_ours().map(clear_new).map(Box::new),
             }
         })
     }
@@ -122,7 +122,7 @@ pub(super) struct FailedMerge {
     pub conflicts: Vec<MergeConflict>,
     /// The merge in which a field that both have changed is that of the document; `None` if there
     /// are other conflicts.
-    pub with_our_fields: Option<TaskDocument>,
+    pub with_our_fields: Option<Box<TaskDocument>>,
 }
 
 /// The step with this id, at every depth.

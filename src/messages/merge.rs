@@ -45,7 +45,7 @@ pub enum ConflictSubject<'g> {
 pub struct ConflictingMerge<'g> {
     pub conflicts: Vec<Conflict<'g>>,
     /// The merge in which fields that both have changed are those of ours.
-    pub with_our_fields: TaskDocument,
+    pub with_our_fields: Box<TaskDocument>,
 }
 
 impl ConflictingMerge<'_> {
@@ -53,7 +53,7 @@ impl ConflictingMerge<'_> {
     pub fn prefer_ours(self) -> Option<TaskDocument> {
         let mut conflicts = self.conflicts.iter();
         let is_of_fields = conflicts.all(|it| matches!(it.subject, ConflictSubject::Field(_)));
-        is_of_fields.then_some(self.with_our_fields)
+        is_of_fields.then_some(*self.with_our_fields)
     }
 }
 
@@ -75,7 +75,7 @@ pub fn merge<'g>(
         true => Ok(merged),
         false => Err(ConflictingMerge {
             conflicts,
-            with_our_fields: merged,
+            with_our_fields: Box::new(merged),
         }),
     }
 }

@@ -117,8 +117,8 @@ impl Engine {
             EngineKind::LibreTranslate => {
                 let [from, to] = [from, to].map(libretranslate_code);
                 let mut body = json!({"q": texts, "source": from, "target": to, "format": "text"});
-                if let Some(key) = &self.api_key {
-                    body["api_key"] = key.expose().into();
+                if let (Some(key), Value::Object(members)) = (&self.api_key, &mut body) {
+                    members.insert("api_key".to_owned(), key.expose().into());
                 }
                 let request = self.request().header("content-type", "application/json");
                 let request = request.body(body.to_string());
