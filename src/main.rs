@@ -10,7 +10,10 @@ use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
     cli::{self, CliError, Command, Format},
-    config::{AuthMode, Config, ConfigError, DatabaseConfig, DatabaseUrl, TableLayout},
+    config::{
+        AuthMode, Config, ConfigError, DatabaseCommandConfig, DatabaseConfig, DatabaseUrl,
+        ServerSettings, TableLayout,
+    },
     domain::ids::AccountId,
     server::{self, Server, StartError},
     store::{self, OpenError, SchemaChange, WholeDatabaseError},
@@ -69,24 +72,17 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
-    // Only the commands that write a log start it.
     match command {
-        Command::Serve(settings) => {
-            let config = valid(settings.check())?;
-            telemetry::start(&config.log);
-            wait(serve(config))?;
-        }
+        Command::Serve(settings) => wait(serve(server_config(*settings)?))?,
         Command::Migrate {
             distribute,
             settings,
         } => {
-            let config = valid(settings.check())?;
-            telemetry::start(&config.log);
             let layout = match distribute {
                 true => TableLayout::Distributed,
                 false => TableLayout::Plain,
             };
-            wait(migrate(&config.database, layout))?;
+            wait(migrate(&database_config(*settings)?, layout))?;
         }
         Command::Accounts {
             id,
@@ -95,30 +91,22 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             settings,
             ..
         } => {
-            let config = valid(settings.check())?;
-            telemetry::start(&config.log);
-            let DatabaseConfig { url, .. } = &config.database;
+            let DatabaseConfig { url, .. } = database_config(*settings)?;
             match id {
-                Some(id) => return wait(delete_account(url, &id, force, output.format)),
-                None => cli::print_accounts(&wait(store::accounts(url))?, output.format)?,
+                Some(id) => return wait(delete_account(&url, &id, force, output.format)),
+                None => cli::print_accounts(&wait(store::accounts(&url))?, output.format)?,
             }
         }
         Command::Copy { from, settings } => {
-            let config = valid(settings.check())?;
-            telemetry::start(&config.log);
-            let DatabaseConfig { url, migrate, .. } = &config.database;
-            let tables = wait(store::copy(&from, url, *migrate))?;
+            let DatabaseConfig { url, migrate, .. } = database_config(*settings)?;
+            let tables = wait(store::copy(&from, &url, migrate))?;
             cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
         }
         Command::Config {
             check: true,
             settings,
             ..
-        } => {
-            let config = valid(settings.check())?;
-            telemetry::start(&config.log);
-            return wait(check(&config));
-        }
+        } => return wait(check(&server_config(*settings)?)),
         Command::Config {
             settings,
             effective,
@@ -165,6 +153,20 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 fn valid<T>(checked: Result<T, Vec<String>>) -> Result<T, ConfigError> {
     checked.map_err(ConfigError::Settings)
+}
+
+/// The settings of a server, or of a check of one, whose log is started.
+fn server_config(settings: ServerSettings) -> Result<Config, ConfigError> {
+    let config = valid(settings.check())?;
+    telemetry::start(&config.log);
+    Ok(config)
+}
+
+/// The settings of a command on the database, whose log is started.
+fn database_config(settings: DatabaseCommandConfig) -> Result<DatabaseConfig, ConfigError> {
+    let DatabaseCommandConfig { database, log, .. } = valid(settings.check())?;
+    telemetry::start(&log);
+    Ok(database)
 }
 
 /// Runs a future to its end.

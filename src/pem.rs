@@ -45,7 +45,7 @@ pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     })
 }
 
-/// Certificates of authorities.
+/// Certificates of CAs.
 pub(crate) fn authorities(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     let expected = "certificates of authorities in PEM";
     read(path, setting, expected, |text| {

@@ -10,7 +10,7 @@ use humantime::format_rfc3339_seconds;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Caller, Scope, Subject, jwt::Refusal};
+use super::{Caller, Rejection, Scope, Subject, jwt::refuse_claims};
 use crate::domain::ids::AccountId;
 
 /// How far clocks may differ, in seconds.
@@ -31,7 +31,12 @@ pub(super) struct Claims {
 
 impl Claims {
     /// The caller, if the token is from the issuer, for the audience, and valid at this time.
-    pub fn caller(&self, issuer: &str, audience: &str, now: SystemTime) -> Result<Caller, Refusal> {
+    pub fn caller(
+        &self,
+        issuer: &str,
+        audience: &str,
+        now: SystemTime,
+    ) -> Result<Caller, Rejection> {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.check_time(now.as_secs_f64())?;
         let expected = format!("{issuer:?}");
@@ -57,7 +62,7 @@ impl Claims {
     }
 
     /// Checks `exp` and `nbf`. The parts of a second may be given.
-    fn check_time(&self, now: f64) -> Result<(), Refusal> {
+    fn check_time(&self, now: f64) -> Result<(), Rejection> {
         const TIME: &str = "a number of seconds since 1970";
         let exp = match &self.exp {
             None => return Err(wrong("exp", "is missing", TIME)),
@@ -82,7 +87,7 @@ impl Claims {
     }
 
     /// Checks that `aud` is the audience, or a list with it.
-    fn check_audience(&self, audience: &str) -> Result<(), Refusal> {
+    fn check_audience(&self, audience: &str) -> Result<(), Rejection> {
         let problem = match &self.aud {
             Some(Value::String(aud)) if aud == audience => return Ok(()),
             Some(Value::Array(list)) if !list.iter().all(Value::is_string) => NO_AUDIENCE,
@@ -98,16 +103,16 @@ impl Claims {
 
 const NO_AUDIENCE: &str = "is not a string or a list of strings";
 
-fn refusal(claim: &str, problem: &str, message: &str) -> Refusal {
-    Refusal::for_claims(format!("its claim {claim} {problem}"), message)
+fn refusal(claim: &str, problem: &str, message: &str) -> Rejection {
+    refuse_claims(&format!("its claim {claim} {problem}"), message)
 }
 
-fn wrong(claim: &str, problem: &str, expected: impl Display) -> Refusal {
+fn wrong(claim: &str, problem: &str, expected: impl Display) -> Rejection {
     let message = format!("`{claim}` {problem}: it must be {expected}");
     refusal(claim, problem, &message)
 }
 
-fn string<'a>(name: &str, claim: &'a Option<Value>, expected: &str) -> Result<&'a str, Refusal> {
+fn string<'a>(name: &str, claim: &'a Option<Value>, expected: &str) -> Result<&'a str, Rejection> {
     match claim {
         None => Err(wrong(name, "is missing", expected)),
         Some(Value::String(text)) => Ok(text),

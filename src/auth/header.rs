@@ -37,7 +37,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     match values(headers, "x-scopes")[..] {
-        // A caller whose scopes were meant to be limited must not have all of them.
+        // A caller whose scopes are limited must not get all of them because of a typo.
         [] if headers.keys().any(|name| is_misspelt_scopes(name.as_str())) => Err(invalid(
             "the metadata have no x-scopes, but a name that differs from it in one character, \
              such as x-scope: send x-scopes",

@@ -1,8 +1,7 @@
 //! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
 use std::{
-    borrow::Cow,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -28,56 +27,15 @@ const MISSING: &str =
 /// The one answer to every token without a valid signature: details would help an attacker.
 const REFUSED: &str = "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server";
-/// The answer to a header of another form than that of RFC 6750, such as a token without its scheme.
+/// The answer to a header without the form of RFC 6750, such as a token without its scheme.
 const MALFORMED: &str = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
-
+/// What the log says of a text that is no token.
 const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not supported";
 
 /// Verifies tokens.
 pub struct Tokens {
-    keys: Keys,
+    keys: Arc<Keys>,
     config: TokenConfig<KeySource>,
-}
-
-/// Why a token is refused.
-pub(super) struct Refusal {
-    /// For the log: it never quotes the token.
-    problem: String,
-    /// For the caller.
-    message: Cow<'static, str>,
-}
-
-impl Refusal {
-    /// For a token with a valid signature.
-    pub fn for_claims(problem: String, message: &str) -> Self {
-        Self {
-            problem,
-            message: format!("authorization is not accepted: {message}").into(),
-        }
-    }
-
-    /// For a token without a valid signature, or whose signature cannot be checked.
-    fn unsigned(problem: &str) -> Self {
-        Self {
-            problem: problem.to_owned(),
-            message: REFUSED.into(),
-        }
-    }
-
-    /// Logs each problem at level `info` at most once in [`LOG_INTERVAL`], as any caller can send
-    /// such tokens, and always at `debug`.
-    fn log(&self) {
-        static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
-        let error = &self.problem;
-        let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-        logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
-        if logged.iter().any(|(logged, _)| logged == error) {
-            debug!(error, "a token was refused");
-        } else {
-            info!(error, "a token was refused");
-            logged.push((error.clone(), Instant::now()));
-        }
-    }
 }
 
 impl Tokens {
@@ -89,7 +47,7 @@ impl Tokens {
     pub async fn open(config: &TokenConfig<KeySource>) -> Result<Self, KeyError> {
         crypto::install();
         Ok(Self {
-            keys: Keys::open(&config.key).await?,
+            keys: Keys::read_or_fetch(&config.key).await?,
             config: config.clone(),
         })
     }
@@ -99,34 +57,20 @@ impl Tokens {
     }
 
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
-        if !headers.contains_key(AUTHORIZATION) {
-            return Err(Rejection::Missing(MISSING.into()));
-        }
-        let verified = match bearer(headers) {
-            Ok(token) => self.verify(token).await,
-            Err(refusal) => Err(refusal),
-        };
-        verified.map_err(|refusal| {
-            refusal.log();
-            Rejection::Invalid(refusal.message)
-        })
-    }
-
-    async fn verify(&self, token: &str) -> Result<Caller, Refusal> {
-        let header = decode_header(token).map_err(|_| Refusal::unsigned(NO_TOKEN))?;
+        let token = bearer(headers)?;
+        let header = decode_header(token).map_err(|_| refuse(NO_TOKEN))?;
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
-        let no_key = || Refusal::unsigned("there is no key with its key id and algorithm");
-        let claims = claims(token, &*key.ok_or_else(no_key)?)?;
+        let key = key.ok_or_else(|| refuse("there is no key with its key id and algorithm"))?;
         let TokenConfig {
             issuer, audience, ..
         } = &self.config;
-        claims.caller(issuer, audience, SystemTime::now())
+        claims(token, &key)?.caller(issuer, audience, SystemTime::now())
     }
 }
 
 /// The claims of a token that the key has signed.
-fn claims(token: &str, key: &Key) -> Result<Claims, Refusal> {
+fn claims(token: &str, key: &Key) -> Result<Claims, Rejection> {
     let mut validation = Validation::new(key.algorithm);
     // `Claims` checks them all.
     validation.required_spec_claims.clear();
@@ -137,47 +81,73 @@ fn claims(token: &str, key: &Key) -> Result<Claims, Refusal> {
         .map(|token| token.claims)
         .map_err(|error| match error.kind() {
             ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
-                Refusal::unsigned("the key did not sign it")
+                refuse("the key did not sign it")
             }
-            ErrorKind::Json(_) => Refusal::for_claims(
-                "its claims are not those of a token".to_owned(),
+            ErrorKind::Json(_) => refuse_claims(
+                "its claims are not those of a token",
                 "the claims must be a JSON object, each of them once",
             ),
-            _ => Refusal::unsigned(NO_TOKEN),
+            _ => refuse(NO_TOKEN),
         })
 }
 
 /// The token of the only `authorization` header.
-fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(Refusal::unsigned("authorization is sent more than once"));
+    let value = match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        (Some(_), Some(_)) => return Err(refuse("authorization is sent more than once")),
+        (None, _) => return Err(Rejection::Missing(MISSING.into())),
     };
     let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
+    let parts = value.and_then(|value| value.split_once(' '));
     match parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
-        Some((_, token)) if token.len() > MAX_TOKEN_BYTES => {
-            Err(Refusal::unsigned("it is too long"))
-        }
+        Some((_, token)) if token.len() > MAX_TOKEN_BYTES => Err(refuse("it is too long")),
         Some((_, token)) if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
-        Some(_) | None => Err(Refusal {
-            problem: "authorization is not Bearer, one space and a token".to_owned(),
-            message: MALFORMED.into(),
-        }),
+        Some(_) | None => {
+            log("authorization is not Bearer, one space and a token");
+            Err(Rejection::Invalid(MALFORMED.into()))
+        }
     }
 }
 
 /// Checks what `jsonwebtoken` reads of a header and does not check. No critical extension
 /// is supported (RFC 7515, section 4.1.11).
-fn check_header(header: &Header) -> Result<(), Refusal> {
+fn check_header(header: &Header) -> Result<(), Rejection> {
     let is_known = |typ: &String| TOKEN_TYPES.iter().any(|it| typ.eq_ignore_ascii_case(it));
-    match (&header.typ, &header.crit) {
-        (Some(typ), _) if !is_known(typ) => {
-            Err(Refusal::unsigned("its header says it is of another type"))
-        }
-        (_, Some(_)) => Err(Refusal::unsigned(
+    if !header.typ.as_ref().is_none_or(is_known) {
+        return Err(refuse("its header says it is of another type"));
+    }
+    match header.crit {
+        Some(_) => Err(refuse(
             "its header has a critical extension: none is supported",
         )),
-        (_, None) => Ok(()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a token without a valid signature, or whose signature cannot be checked.
+fn refuse(problem: &str) -> Rejection {
+    log(problem);
+    Rejection::Invalid(REFUSED.into())
+}
+
+/// Refuses a token with a valid signature, and tells the caller why.
+pub(super) fn refuse_claims(problem: &str, message: &str) -> Rejection {
+    log(problem);
+    Rejection::Invalid(format!("authorization is not accepted: {message}").into())
+}
+
+/// Logs each problem at level `info` at most once in [`LOG_INTERVAL`], as any caller can send such
+/// tokens, and always at `debug`. A problem never quotes the token.
+fn log(problem: &str) {
+    static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
+    if logged.iter().any(|(logged, _)| logged == problem) {
+        debug!(error = problem, "a token was refused");
+    } else {
+        info!(error = problem, "a token was refused");
+        logged.push((problem.to_owned(), Instant::now()));
     }
 }

@@ -25,10 +25,10 @@ use crate::{
 
 /// How often a URL is fetched again, so that a key that the issuer has withdrawn is dropped.
 const URL_INTERVAL: Duration = Duration::from_secs(10 * 60);
-/// The least time between readings for unknown key ids: callers who make them up must not flood
+/// The minimum time between readings for unknown key ids: callers who invent them must not flood
 /// the issuer.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
-/// Shorter than the least time between two readings, so that there is one at a time.
+/// Shorter than [`MIN_INTERVAL`], so that one reading runs at a time.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -60,11 +60,11 @@ pub(super) fn read_secret(path: &Path) -> Result<Secret, KeyError> {
     let source = KeySource::SecretFile(path.to_owned());
     read_file(path, files::check_private)
         .and_then(|text| Ok(parse::secret(&text)?))
-        .map_err(|reason| KeyError::new(&source, &unusable(&source, reason)))
+        .map_err(|reason| KeyError::new(&source, &unusable(&source, &reason)))
 }
 
 /// What is wrong with a file or URL without usable keys.
-fn unusable(source: &KeySource, reason: String) -> String {
+fn unusable(source: &KeySource, reason: &str) -> String {
     let expected = match source {
         KeySource::Secret(_) | KeySource::SecretFile(_) => {
             "a file of mode 600 with a secret of 32 bytes at least"
@@ -80,7 +80,7 @@ fn unusable(source: &KeySource, reason: String) -> String {
 }
 
 /// A key and the only algorithm that it is for.
-pub(super) struct Key {
+pub(crate) struct Key {
     /// Keys of different types may share an id (RFC 7517, section 4.5).
     id: Option<String>,
     pub algorithm: Algorithm,
@@ -88,7 +88,7 @@ pub(super) struct Key {
 }
 
 /// The keys that were read from a source, one at least.
-struct KeySet {
+pub(crate) struct KeySet {
     keys: Vec<Arc<Key>>,
     /// A secret, and the key of a PEM file, serve any key id.
     serves_any_id: bool,
@@ -130,46 +130,40 @@ impl KeySet {
     }
 }
 
-/// Reads the keys of a source.
-struct KeyReader(KeySource);
-
-impl Source for KeyReader {
+impl Source for KeySource {
     type Value = KeySet;
     type Error = String;
 
     async fn read(&self) -> Result<(KeySet, Vec<u8>), String> {
-        let Self(source) = self;
-        let text = match source {
-            KeySource::Secret(_) => Ok(Vec::new()),
-            KeySource::SecretFile(path) => read_file(path, files::check_private),
-            KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => {
-                read_file(path, |_| Ok(()))
-            }
-            KeySource::KeySetUrl(url) => {
+        let text = match self {
+            Self::Secret(_) => Ok(Vec::new()),
+            Self::SecretFile(path) => read_file(path, files::check_private),
+            Self::PublicKeyFile(path) | Self::KeySetFile(path) => read_file(path, |_| Ok(())),
+            Self::KeySetUrl(url) => {
                 let fetched = fetch(url).await;
                 Ok(fetched.map_err(|reason| format!("it cannot be fetched: {reason}"))?)
             }
         };
-        let text = text.map_err(|reason| unusable(source, reason))?;
-        let keys = match source {
-            KeySource::Secret(secret) => Ok(KeySet::from_secret(secret)),
-            KeySource::SecretFile(_) => parse::secret(&text).map(|it| KeySet::from_secret(&it)),
-            KeySource::PublicKeyFile(_) => parse::public_key(&text),
-            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => parse::key_set(&text),
+        let text = text.map_err(|reason| unusable(self, &reason))?;
+        let keys = match self {
+            Self::Secret(secret) => Ok(KeySet::from_secret(secret)),
+            Self::SecretFile(_) => parse::secret(&text).map(|it| KeySet::from_secret(&it)),
+            Self::PublicKeyFile(_) => parse::public_key(&text),
+            Self::KeySetFile(_) | Self::KeySetUrl(_) => parse::key_set(&text),
         };
         match keys {
             Ok(keys) => Ok((keys, text)),
-            Err(reason) => Err(unusable(source, reason.to_owned())),
+            Err(reason) => Err(unusable(self, reason)),
         }
     }
 
     fn log_change(&self, keys: &KeySet) {
-        let (location, keys) = (self.0.location(), keys.keys.len());
+        let (location, keys) = (self.location(), keys.keys.len());
         info!(location, keys, "the keys have changed");
     }
 
     fn log_failure(&self, error: &String) {
-        let location = self.0.location();
+        let location = self.location();
         warn!(location, %error, "the keys were not read: the old ones stay");
     }
 }
@@ -224,37 +218,39 @@ pub struct KeysRead {
 }
 
 /// The current keys.
-pub(super) struct Keys(Arc<Reloaded<KeyReader>>);
+pub(super) type Keys = Reloaded<KeySource>;
 
 impl Keys {
     /// Reads or fetches the keys; there must be one.
-    pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
+    pub async fn read_or_fetch(source: &KeySource) -> Result<Arc<Self>, KeyError> {
         let interval = match source {
             KeySource::Secret(_) => None,
             KeySource::KeySetUrl(_) => Some(URL_INTERVAL),
             _ => Some(FILE_INTERVAL),
         };
-        match Reloaded::open(KeyReader(source.clone()), interval).await {
-            Ok(keys) => Ok(Self(keys)),
-            Err(problem) => Err(KeyError::new(source, &problem)),
-        }
+        let keys = Self::open(source.clone(), interval).await;
+        keys.map_err(|problem| KeyError::new(source, &problem))
     }
 
     pub fn keys_read(&self) -> KeysRead {
-        let (source, at) = match self.0.source().0 {
-            KeySource::Secret(_) => ("secret", self.0.changed_at()),
-            KeySource::KeySetUrl(_) => ("url", self.0.read_at()),
-            _ => ("file", self.0.changed_at()),
+        let (source, at) = match self.source() {
+            KeySource::Secret(_) => ("secret", self.changed_at()),
+            KeySource::KeySetUrl(_) => ("url", self.read_at()),
+            _ => ("file", self.changed_at()),
         };
         KeysRead { source, at }
     }
 
     /// The key with this id and algorithm. An unknown id waits for a new reading, if one is due.
-    pub async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
-        if id.is_some_and(|id| !self.0.value().has_id(id)) {
+    pub async fn find(
+        self: &Arc<Self>,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Option<Arc<Key>> {
+        if id.is_some_and(|id| !self.value().has_id(id)) {
             // In a task of its own: others wait for it, too, when this call is cancelled.
-            let _ = tokio::spawn(Arc::clone(&self.0).read_if_due(MIN_INTERVAL)).await;
+            let _ = tokio::spawn(Arc::clone(self).read_if_due(MIN_INTERVAL)).await;
         }
-        self.0.value().find(id, algorithm)
+        self.value().find(id, algorithm)
     }
 }

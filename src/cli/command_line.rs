@@ -235,7 +235,7 @@ impl Subcommand for ClientCommandConfig {
                 true => command,
                 false => OutputFormat::augment_args(command),
             };
-            // Among those of the program, not among these.
+            // Help lists it among the commands of the program, in their order.
             ConnectionSettings::augment_args(command.display_order(None))
         }))
     }

@@ -83,7 +83,8 @@ pub(super) fn with_examples(program: Command) -> Command {
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
-    use {super::*, crate::cli::command_line};
+    use super::*;
+    use crate::cli::command_line;
 
     #[test]
     fn every_command_has_examples_and_each_is_a_command_line() {

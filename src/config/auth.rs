@@ -56,7 +56,7 @@ pub enum KeySource {
     PublicKeyFile(PathBuf),
     /// A JSON Web Key Set in a file.
     KeySetFile(PathBuf),
-    /// A JSON Web Key Set behind `http` or `https`.
+    /// A JSON Web Key Set at an `http` or `https` URL.
     KeySetUrl(Uri),
 }
 
@@ -119,7 +119,7 @@ pub(super) struct AuthSettings {
     /// Tokens are signed with a key of this JSON Web Key Set; read again every five seconds
     #[arg(env)]
     jwt_jwks_file: Option<PathBuf>,
-    /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, every ten minutes, and for a key id that is not known, but then at most every ten seconds
+    /// Tokens are signed with a key of the JSON Web Key Set at this http or https URL; fetched at start, every ten minutes, and for a key id that is not known, but then at most every ten seconds
     #[arg(env, value_parser = value::http_url)]
     jwt_jwks_url: Option<Uri>,
     /// What a token's iss must be; required with jwt
@@ -132,7 +132,7 @@ pub(super) struct AuthSettings {
 
 impl AuthSettings {
     /// The mode of a server that listens on this address. Settings of tokens are refused in a
-    /// mode without tokens: to ignore them would trust every caller, although tokens are meant.
+    /// mode without tokens: ignoring them would trust every caller, although tokens are wanted.
     pub fn check(self, listen: SocketAddr) -> Result<AuthMode, Vec<String>> {
         let fault = match (self.auth, self.token_setting()) {
             (Some(AuthKind::Jwt), _) => {

@@ -1,7 +1,10 @@
 //! URLs of databases, and how they are shown without passwords.
 
 use std::{
-    env, fmt, fs, num::NonZeroU16, os::unix::fs::PermissionsExt, path::Path, path::PathBuf,
+    env, fmt, fs,
+    num::NonZeroU16,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     str::FromStr,
 };
 
@@ -256,7 +259,7 @@ fn is_known(parameter: &str) -> bool {
         || parameter.starts_with("options[")
 }
 
-/// Whether a part behind the host may be the end of a password that is not percent-encoded.
+/// Whether a part after the host may be the end of a password that is not percent-encoded.
 fn has_stray_password(url: &Url) -> bool {
     url.fragment().is_some()
         || url.path().contains('@')
@@ -294,102 +297,67 @@ fn mask_parameter(pair: &str) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::expect_used)]
 mod tests {
     use super::*;
 
+    /// URLs, as they are shown, and their addresses.
+    const SHOWN: &str = "
+        sqlite:e.db sqlite:e.db sqlite:e.db
+        sqlite://e.db sqlite:e.db sqlite:e.db
+        sqlite:///v/e.db sqlite:/v/e.db sqlite:/v/e.db
+        sqlite::memory: sqlite::memory: sqlite::memory:
+        sqlite://:memory: sqlite::memory: sqlite::memory:
+        postgres://ann:secret@db:5432/e?sslmode=require postgres://ann:****@db:5432/e?sslmode=require postgres://db:5432/e
+        postgresql://db/e?user=ann&password=secret postgresql://db/e?user=ann&password=**** postgres://db:5432/e
+        postgres://db/e?options=-c%20x%3Dsecret&options[a]=b postgres://db/e?options=****&options[a]=**** postgres://db:5432/e
+        postgres://ann@[::1]:5432/e postgres://ann@[::1]:5432/e postgres://[::1]:5432/e
+        postgres:///e?host=/run/postgresql postgres:///e?host=/run/postgresql postgres:///e?host=/run/postgresql&port=5432
+        postgres://ann:se,c%75%25@db/e postgres://ann:****@db/e postgres://db:5432/e
+    ";
+
     #[test]
     fn a_url_is_read_and_shown_without_its_password() {
-        for (text, shown, address) in [
-            ("sqlite:e.db", "sqlite:e.db", "sqlite:e.db"),
-            ("sqlite://e.db", "sqlite:e.db", "sqlite:e.db"),
-            ("sqlite:///v/e.db", "sqlite:/v/e.db", "sqlite:/v/e.db"),
-            ("sqlite::memory:", "sqlite::memory:", "sqlite::memory:"),
-            ("sqlite://:memory:", "sqlite::memory:", "sqlite::memory:"),
-            (
-                "postgres://ann:secret@db:5432/e?sslmode=require",
-                "postgres://ann:****@db:5432/e?sslmode=require",
-                "postgres://db:5432/e",
-            ),
-            (
-                "postgresql://db/e?user=ann&password=secret",
-                "postgresql://db/e?user=ann&password=****",
-                "postgres://db:5432/e",
-            ),
-            (
-                "postgres://db/e?options=-c%20x%3Dsecret&options[a]=b",
-                "postgres://db/e?options=****&options[a]=****",
-                "postgres://db:5432/e",
-            ),
-            (
-                "postgres://ann@[::1]:5432/e",
-                "postgres://ann@[::1]:5432/e",
-                "postgres://[::1]:5432/e",
-            ),
-            (
-                "postgres:///e?host=/run/postgresql",
-                "postgres:///e?host=/run/postgresql",
-                "postgres:///e?host=/run/postgresql&port=5432",
-            ),
-            (
-                "postgres://ann:se,c%75%25@db/e",
-                "postgres://ann:****@db/e",
-                "postgres://db:5432/e",
-            ),
-        ] {
-            let url = DatabaseUrl::from_str(text).expect(text);
-            assert_eq!(format!("{url} {url:?}"), format!("{shown} {shown}"));
-            assert_eq!(url.address(), address);
+        for line in SHOWN.trim().lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let url: DatabaseUrl = words[0].parse().expect(line);
+            assert_eq!([&*format!("{url}"), &*format!("{url:?}")], [words[1]; 2]);
+            assert_eq!(url.address(), words[2]);
         }
     }
 
+    /// URLs, and a part of what is said about each.
+    const REFUSED: &str = "
+        : sqlite:PATH, sqlite::memory: or postgres://
+        hush.db: sqlite:PATH, sqlite::memory: or postgres://
+        sqlite:: sqlite:PATH with a file's path and no parameters
+        sqlite://: sqlite:PATH with a file's path and no parameters
+        sqlite:hush.db?mode=rwc: sqlite:PATH with a file's path and no parameters
+        mysql://hush/e: sqlite:PATH, sqlite::memory: or postgres://
+        postgres:hush/e: sqlite:PATH, sqlite::memory: or postgres://
+        postgres://u:hush@h:port/e: with one host, a port from 1 to 65535
+        postgres://u:hush@h:99999/e: with one host, a port from 1 to 65535
+        postgres://u:hu,sh@one:1,two:2/e: with one host
+        postgres://hush,hush/e: with one host
+        postgres://db/e?host=hush,hush: with one host
+        postgres://u:1/hush@h/e: / as %2F
+        postgres://u:hu?sh@h/e: ? as %3F
+        postgres://u:hu#sh@h/e: # as %23
+        postgres://u:hush@h/w@host: @ as %40
+        postgres://u:hu%desh@h/e: % as %25
+        postgres://db/e?hushhush=1&x=@db: percent-encoded
+        postgres://db/e?sslmod=require: a URL with known parameters only: options, password,
+        postgres://db/e?hushhush: a URL with known parameters only: options, password,
+        postgres://db/e?password=se&hushhush=1: a URL with known parameters only: options, password,
+        postgres://db/e?sslmode=hush: sslmode is disable, allow, prefer,
+        postgres://db/e?user=ann&port=hush: port 1 to 65535
+        postgres://db/e?hostaddr=hush: hostaddr an IP address
+    ";
+
     #[test]
     fn what_is_wrong_with_a_url_is_said_without_repeating_it() {
-        const SQLITE: &str = "sqlite:PATH with a file's path and no parameters";
-        const UNKNOWN: &str = "a URL with known parameters only: options, password, ";
-        for (text, expected) in [
-            ("", "sqlite:PATH, sqlite::memory: or postgres://"),
-            ("hush.db", "sqlite:PATH, sqlite::memory: or postgres://"),
-            ("sqlite:", SQLITE),
-            ("sqlite://", SQLITE),
-            ("sqlite:hush.db?mode=rwc", SQLITE),
-            (
-                "mysql://hush/e",
-                "sqlite:PATH, sqlite::memory: or postgres://",
-            ),
-            (
-                "postgres:hush/e",
-                "sqlite:PATH, sqlite::memory: or postgres://",
-            ),
-            (
-                "postgres://u:hush@h:port/e",
-                "with one host, a port from 1 to 65535",
-            ),
-            (
-                "postgres://u:hush@h:99999/e",
-                "with one host, a port from 1 to 65535",
-            ),
-            ("postgres://u:hu,sh@one:1,two:2/e", "with one host"),
-            ("postgres://hush,hush/e", "with one host"),
-            ("postgres://db/e?host=hush,hush", "with one host"),
-            ("postgres://u:1/hush@h/e", "/ as %2F"),
-            ("postgres://u:hu?sh@h/e", "? as %3F"),
-            ("postgres://u:hu#sh@h/e", "# as %23"),
-            ("postgres://u:hush@h/w@host", "@ as %40"),
-            // Not the character that the two digits would be.
-            ("postgres://u:hu%desh@h/e", "% as %25"),
-            ("postgres://db/e?hushhush=1&x=@db", "percent-encoded"),
-            ("postgres://db/e?sslmod=require", UNKNOWN),
-            ("postgres://db/e?hushhush", UNKNOWN),
-            ("postgres://db/e?password=se&hushhush=1", UNKNOWN),
-            (
-                "postgres://db/e?sslmode=hush",
-                "sslmode is disable, allow, prefer, ",
-            ),
-            ("postgres://db/e?user=ann&port=hush", "port 1 to 65535"),
-            ("postgres://db/e?hostaddr=hush", "hostaddr an IP address"),
-        ] {
-            let error = DatabaseUrl::from_str(text).expect_err(text);
+        for line in REFUSED.trim().lines() {
+            let (text, expected) = line.trim().split_once(": ").expect(line);
+            let error = text.parse::<DatabaseUrl>().expect_err(text);
             assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains("hu"), "{error}");
         }

@@ -64,7 +64,7 @@ pub(super) fn pair<T>(
 }
 
 /// Reads command line, environment and file of this process, and checks each value alone. The
-/// arguments of the program itself are those of a command that need not be named.
+/// arguments of the program itself belong to the command that runs if none is named.
 pub fn read(program: Command) -> Result<ArgMatches, ConfigError> {
     let args: Vec<OsString> = env::args_os().collect();
     let active = args.get(1).and_then(|name| name.to_str());

@@ -127,7 +127,7 @@ pub struct HistoryConfig {
     /// How long the history of a deleted guide, and a deleted step, are kept, at most 3650days; 0s keeps none
     #[arg(env, default_value = "90days", value_parser = value::duration("0s", "3650days"))]
     pub deleted_task_retention: Duration,
-    /// How long changes are kept for those who follow them, 1h to 365days; the newest one of an account always is
+    /// How long entries of the change feed are kept, 1h to 365days; the newest entry of an account is always kept
     #[arg(env, default_value = "7days", value_parser = value::duration("1h", "365days"))]
     pub changes_retention: Duration,
 }

@@ -78,7 +78,7 @@ pub struct TranslationConfig {
     /// The key that a LibreTranslate server asks for
     #[arg(env, value_name = "KEY")]
     pub engine_api_key: Option<Secret>,
-    /// Requests to the engine at once, 1 to 64
+    /// Concurrent requests to the engine, 1 to 64
     #[arg(env, default_value = "4", value_parser = value::number::<usize>(1..=64))]
     pub parallel: usize,
     /// How long one request to the engine may take, at most 1day
