@@ -104,28 +104,28 @@ enum AuthKind {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Accounts and tokens")]
 pub(super) struct AuthSettings {
-    /// header: metadata x-account-id (required), x-subject and x-scopes are trusted; on any address but loopback it must be set explicitly. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
+    /// header trusts the metadata x-account-id (required), x-subject and x-scopes, and must be set explicitly unless the server listens on a loopback address; jwt requires authorization: Bearer TOKEN [default: header on a loopback address]
     #[arg(env)]
     auth: Option<AuthKind>,
-    /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
+    /// The secret that signs tokens (HS256), at least 32 bytes; set it in the environment or the settings file, because other users of the machine can see flags
     #[arg(env, value_name = "SECRET", value_parser = Secret::for_signing)]
     jwt_secret: Option<Secret>,
-    /// Tokens are signed with the secret in this file of mode 600, of 32 bytes at least (HS256); the end of its line does not count; a group may read a file of root, as systemd and Kubernetes give them to a service; read again every five seconds
+    /// A file with the secret that signs tokens (HS256), at least 32 bytes; a trailing newline is ignored; the file must have mode 600, but a group may read a file that root owns, as systemd and Kubernetes provide it; read again every five seconds
     #[arg(env)]
     jwt_secret_file: Option<PathBuf>,
-    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
+    /// The public key that verifies tokens, in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
     #[arg(env)]
     jwt_public_key_file: Option<PathBuf>,
-    /// Tokens are signed with a key of this JSON Web Key Set; read again every five seconds
+    /// A JSON Web Key Set whose keys verify tokens; read again every five seconds
     #[arg(env)]
     jwt_jwks_file: Option<PathBuf>,
-    /// Tokens are signed with a key of the JSON Web Key Set at this http or https URL; fetched at start, every ten minutes, and for a key id that is not known, but then at most every ten seconds
+    /// The http or https URL of a JSON Web Key Set whose keys verify tokens; fetched at start, every ten minutes, and for an unknown key ID, but then at most every ten seconds
     #[arg(env, value_parser = value::http_url)]
     jwt_jwks_url: Option<Uri>,
-    /// What a token's iss must be; required with jwt
+    /// The issuer that the iss of a token must equal; required with jwt
     #[arg(env, value_name = "TEXT", value_parser = value::text)]
     jwt_issuer: Option<String>,
-    /// What a token's aud must be or contain; required with jwt
+    /// The audience that the aud of a token must equal or contain; required with jwt
     #[arg(env, value_name = "TEXT", value_parser = value::text)]
     jwt_audience: Option<String>,
 }
@@ -215,7 +215,7 @@ impl AuthSettings {
 
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SigningSettings {
-    /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set of the server verifies
+    /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which the server verifies with EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set
     #[arg(long, value_name = "FILE")]
     private_key_file: Option<PathBuf>,
     #[command(flatten)]
@@ -261,17 +261,17 @@ impl SigningSettings {
 /// The content of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct TokenGrant {
-    /// The account that calls with the token work on
+    /// The account that the token gives access to
     #[arg(short, long, value_parser = value::account)]
     pub account: AccountId,
-    /// What the token allows, space-separated, of read write translate admin index
+    /// The scopes of the token, separated by spaces: read, write, translate, admin, index
     // The full path keeps clap from reading a list of repeated flags.
     #[arg(long = "scope", value_name = "SCOPES", value_parser = value::scopes)]
     pub scopes: ::std::vec::Vec<Scope>,
     /// How long the token is valid, such as 1h
     #[arg(long, default_value = "1h", value_parser = value::duration("1s", "366days"))]
     pub expires: Duration,
-    /// Who calls, for the log
+    /// The name of the caller, for the log
     #[arg(long, value_name = "NAME", default_value = "expertise-token", value_parser = value::subject)]
     pub subject: Subject,
 }

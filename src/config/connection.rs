@@ -45,14 +45,14 @@ pub enum Credentials {
     Token(Secret),
 }
 
-/// Which certificates a connection over TLS trusts, and which it shows.
+/// Which certificates a TLS connection trusts, and which it presents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// Certificates of the CAs that are trusted, in place of the system's certificate store.
     pub ca_file: Option<PathBuf>,
-    /// The certificate that is shown, and its private key.
+    /// The certificate to present, and its private key.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// The name that the server's certificate is for, if it is not the address's.
+    /// The name that the server's certificate must be valid for, if it differs from the address.
     pub server_name: Option<String>,
 }
 
@@ -74,7 +74,7 @@ pub struct ConnectionSettings {
     /// Your name, sent as x-subject with the account: the author in the log, the history and the changes [default: none, a token contains its own]
     #[arg(env, value_name = "NAME", value_parser = value::header_subject)]
     subject: Option<String>,
-    /// A bearer token that allows what the command does; set it in the environment, as other users of the machine see flags [default: none, this or an account must be set]
+    /// A bearer token with the scopes that the command needs; set it in the environment, because other users of the machine can see flags [default: none, this or an account must be set]
     #[arg(env, value_name = "TOKEN")]
     token: Option<Secret>,
     #[command(flatten)]
@@ -86,16 +86,16 @@ pub struct ConnectionSettings {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Connection")]
 struct TrustSettings {
-    /// Trust a server whose certificate is from these CAs, in PEM [default: the system's certificate store]
+    /// Trust servers with a certificate from these CAs, in PEM [default: the system's certificate store]
     #[arg(env, value_parser = value::existing_file)]
     ca_file: Option<PathBuf>,
-    /// The certificate to show to a server that requires one, in PEM
+    /// The certificate to present to a server that requires one, in PEM
     #[arg(env, value_parser = value::existing_file)]
     client_cert_file: Option<PathBuf>,
     /// The private key of that certificate, in PEM
     #[arg(env, value_parser = value::existing_file)]
     client_key_file: Option<PathBuf>,
-    /// The name that the server's certificate is for [default: that of the URL]
+    /// The name that the server's certificate must be valid for [default: the host of the URL]
     #[arg(env, value_name = "NAME", value_parser = value::text)]
     server_name: Option<String>,
 }
@@ -104,10 +104,10 @@ struct TrustSettings {
 // description of each command that flattens this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct RetrySettings {
-    /// How often a failed request is repeated, 0 to 100
+    /// How often a failed request is retried, 0 to 100
     #[arg(env, default_value = "5", value_parser = value::number::<u32>(0..=100))]
     pub retries: u32,
-    /// The pause before the first repetition; it doubles each time, up to 30s
+    /// The pause before the first retry; it doubles each time, up to 30s
     #[arg(
         id = "backoff",
         env,
@@ -229,12 +229,12 @@ pub struct HealthConfig {
 
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct HealthSettings {
-    /// The URL of the service, with https:// if it uses TLS; wins over --listen [default: this machine, as the settings of the server say]
+    /// The URL of the service, with https:// if it uses TLS; overrides --listen [default: this machine, according to the settings of the server]
     #[arg(short, env, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
     server: Option<String>,
     #[command(flatten)]
     trust: TrustSettings,
-    /// Where the server on this machine listens
+    /// The address that the server on this machine listens on
     #[arg(env, default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     listen: SocketAddr,
     /// The certificate of the server on this machine, which serves TLS if this is set

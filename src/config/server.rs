@@ -32,10 +32,10 @@ const MIN_MESSAGE_BYTES: usize = 65_536;
 #[group(skip)]
 #[command(next_help_heading = "Server")]
 pub struct Config {
-    /// Where to listen; port 0 picks a free one, which the start line names
+    /// The address to listen on; port 0 picks a free port, which the start line reports
     #[arg(env, default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     pub listen: SocketAddr,
-    /// Serve gRPC reflection, for grpcurl and the like
+    /// Serve gRPC reflection, for tools such as grpcurl
     #[arg(env, default_value = "true", action = ArgAction::Set)]
     pub reflection: bool,
     /// The origins whose web pages may make calls over gRPC-Web, separated by commas, such as https://guides.example.com, or * for all [default: none]
@@ -69,13 +69,13 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Database")]
 pub struct DatabaseConfig {
-    /// sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
+    /// The database: sqlite:PATH, sqlite::memory: or postgres://USER:PASSWORD@HOST:PORT/DATABASE
     #[arg(id = "database_url", env, default_value = "sqlite:expertise.db")]
     pub url: DatabaseUrl,
-    /// Bring the schema up to date at start; false refuses to serve an old one
+    /// Bring the schema up to date at start; if false, refuse to serve an old schema
     #[arg(env, default_value = "true", action = ArgAction::Set)]
     pub migrate: bool,
-    /// The most connections to PostgreSQL, 1 to 1000: one pool for reads and writes, of which writes use all but one
+    /// The maximum number of connections to PostgreSQL, 1 to 1000; reads and writes share them, and writes use at most all but one
     #[arg(
         id = "database_max_connections",
         env,
@@ -89,27 +89,27 @@ pub struct DatabaseConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitsConfig {
-    /// The largest message received or sent, 65536 to 2147483647; requests without guides, bodies and conditions take 4 MiB at most
+    /// The maximum size of a message received or sent, 65536 to 2147483647; requests without guides, bodies and conditions have a limit of 4 MiB
     #[arg(
         env,
         default_value_t = DEFAULT_MAX_MESSAGE_BYTES as usize,
         value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=2_147_483_647)
     )]
     pub max_message_bytes: usize,
-    /// The most bytes that calls hold for guides and large responses, 65536 to 1099511627776, and no less than the largest message; a call beyond them is refused with RESOURCE_EXHAUSTED and may be repeated later
+    /// The maximum number of bytes that all calls hold for guides and large responses, 65536 to 1099511627776 and at least the maximum size of a message; further calls fail with RESOURCE_EXHAUSTED and may be retried later
     #[arg(
         env,
         default_value = "536870912",
         value_parser = value::number::<usize>(MIN_MESSAGE_BYTES..=1_099_511_627_776)
     )]
     pub max_inflight_bytes: usize,
-    /// How long a call may take, such as 500ms or 1m, at most 1day; a caller's shorter deadline wins
+    /// How long a call may take, such as 500ms or 1m, at most 1day; a shorter deadline of the caller takes precedence
     #[arg(env, default_value = "30s", value_parser = value::duration("1ms", "1day"))]
     pub request_timeout: Duration,
-    /// How long calls in progress may go on after SIGTERM or SIGINT, at most 1day; 0s cuts them immediately
+    /// How long calls in progress may continue after SIGTERM or SIGINT, at most 1day; 0s ends them immediately
     #[arg(env, default_value = "8s", value_parser = value::duration("0s", "1day"))]
     pub shutdown_grace: Duration,
-    /// How long a connection takes calls, 1s to 1day; then the client opens another one, so that load spreads over servers behind a proxy for connections [default: unlimited]
+    /// How long a connection accepts calls, 1s to 1day; the client then opens a new one, which spreads load over servers behind a connection-level proxy [default: unlimited]
     #[arg(env, value_parser = value::duration("1s", "1day"))]
     pub max_connection_age: Option<Duration>,
 }
@@ -118,16 +118,16 @@ pub struct LimitsConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "History")]
 pub struct HistoryConfig {
-    /// How many revisions of a guide are kept that were made without a request, 0 to 1000; 0 makes none
+    /// How many automatic revisions of each guide are kept, 0 to 1000; 0 creates none
     #[arg(env, default_value = "50", value_parser = value::number::<usize>(0..=1_000))]
     pub automatic_revisions: usize,
-    /// How old the newest revision of a guide is when a change first keeps the guide as it was, 1m to 30days; 0 keeps none
+    /// A change first creates a checkpoint of the guide if its newest revision is older than this, 1m to 30days; 0 creates none
     #[arg(env, default_value = "1h", value_parser = value::interval("1m", "30days"))]
     pub checkpoint_interval: Duration,
-    /// How long the history of a deleted guide, and a deleted step, are kept, at most 3650days; 0s keeps none
+    /// How long deleted steps, and the history of deleted guides, are kept, at most 3650days; 0s keeps none
     #[arg(env, default_value = "90days", value_parser = value::duration("0s", "3650days"))]
     pub deleted_task_retention: Duration,
-    /// How long entries of the change feed are kept, 1h to 365days; the newest entry of an account is always kept
+    /// How long the change feed keeps changes, 1h to 365days; the newest change of an account is always kept
     #[arg(env, default_value = "7days", value_parser = value::duration("1h", "365days"))]
     pub changes_retention: Duration,
 }
@@ -136,10 +136,10 @@ pub struct HistoryConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Telemetry")]
 pub struct TelemetryConfig {
-    /// Serve /metrics, /livez and /readyz over plain HTTP on this address, without credentials; another port than that of calls; port 0 picks a free one, which the start line names
+    /// Serve /metrics, /livez and /readyz over plain HTTP on this address, without credentials; the port must differ from the port for calls; port 0 picks a free port, which the start line reports
     #[arg(env, value_parser = value::address(9464))]
     pub metrics_listen: Option<SocketAddr>,
-    /// Send traces to the collector behind this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
+    /// Export traces to the collector at this http or https URL, over OTLP with gRPC, such as http://127.0.0.1:4317
     #[arg(env, value_parser = value::http_url)]
     pub otlp_endpoint: Option<Uri>,
 }
@@ -147,10 +147,10 @@ pub struct TelemetryConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Log")]
 pub struct LogConfig {
-    /// off, error, warn, info, debug or trace, or by part, such as info,expertise::store=debug; messages of libraries below warn are left out, as they may hold texts and tokens
+    /// The log level: off, error, warn, info, debug or trace, optionally by module, such as info,expertise::store=debug; libraries never log below warn, because such messages may contain texts and tokens
     #[arg(id = "log", env, default_value = "info", value_parser = value::log)]
     pub filter: Targets,
-    /// The form of the log on standard error [default: text on a terminal, else json]
+    /// The format of the log on standard error [default: text on a terminal, else json]
     #[arg(
         id = "log_format",
         env,
@@ -162,32 +162,32 @@ pub struct LogConfig {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people
+    /// Human-readable lines
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 /// The files for TLS, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// The server's certificate, then those between it and the root.
+    /// The server's certificate, then its intermediates.
     pub cert_file: PathBuf,
     pub key_file: PathBuf,
-    /// The CAs of clients. With it, a client without a certificate from one of them is refused.
+    /// The CAs of clients. If set, a client without a certificate from one of them is rejected.
     pub client_ca_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "TLS")]
 struct TlsSettings {
-    /// Serve TLS with this certificate and those between it and the root, in PEM; read again every five seconds, as are the other files of TLS
+    /// Serve TLS with this certificate, followed by its intermediates, in PEM; all TLS files are read again every five seconds
     #[arg(env)]
     tls_cert_file: Option<PathBuf>,
     /// The private key of the certificate, in PEM
     #[arg(env)]
     tls_key_file: Option<PathBuf>,
-    /// Serve only clients that show a certificate of these CAs, in PEM
+    /// Accept only clients that present a certificate from these CAs, in PEM
     #[arg(env)]
     tls_client_ca_file: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ use crate::files;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[group(skip)]
 pub struct SettingsFileArg {
-    /// A TOML file of settings; its keys are the flags with _ for -
+    /// A TOML file of settings; its keys are the names of the flags, with _ instead of -
     #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
     config: Option<PathBuf>,
 }

@@ -53,7 +53,7 @@ pub struct TranslateSettings {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Translation")]
 pub struct TranslationConfig {
-    /// The languages to translate into: BCP-47 tags [default: none, it must be set]
+    /// The languages to translate into, as BCP-47 tags [default: none, it must be set]
     #[arg(
         env,
         value_name = "TAG,TAG",
@@ -63,22 +63,22 @@ pub struct TranslationConfig {
     )]
     // The full path keeps clap from reading a list of repeated flags.
     pub languages: ::std::vec::Vec<Language>,
-    /// Only this task, named by its guid, or by its name if no other task has it, and its steps [default: the whole account]
+    /// Translate only this task and its steps; give its guid, or its name if no other task has it [default: the whole account]
     #[arg(env)]
     pub task: Option<TaskRef>,
     /// The language that the texts are written in
     #[arg(env, default_value = "en", value_parser = value::language)]
     pub source_language: Language,
-    /// The engine that translates
+    /// The translation engine
     #[arg(env, default_value = "libretranslate")]
     pub engine: EngineKind,
-    /// Where the engine is [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
+    /// The URL of the engine [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
     #[arg(env, value_parser = value::web_address)]
     engine_url: Option<String>,
-    /// The key that a LibreTranslate server asks for
+    /// The API key for a LibreTranslate server that requires one
     #[arg(env, value_name = "KEY")]
     pub engine_api_key: Option<Secret>,
-    /// Concurrent requests to the engine, 1 to 64
+    /// The maximum number of concurrent requests to the engine, 1 to 64
     #[arg(env, default_value = "4", value_parser = value::number::<usize>(1..=64))]
     pub parallel: usize,
     /// How long one request to the engine may take, at most 1day
