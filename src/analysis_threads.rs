@@ -84,7 +84,7 @@ impl AnalysisThreads {
     ) -> Result<T> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.0).acquire_owned().await.ok();
-        let mut memory = WorkMemory::of_current_call();
+        let mut memory = WorkMemory::for_current_call();
         let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
         let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);
         if !memory.try_grow(bytes.min(most)) {

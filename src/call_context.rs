@@ -23,10 +23,10 @@ use crate::{
     domain::{Error, Result, SizedResource, ids::AccountId},
 };
 
-/// Up to this size, a message is converted in less than a millisecond, which other calls of the same
-/// thread can wait.
+/// Up to this size, a message is converted in less than a millisecond, so other calls on the same
+/// thread can wait for it.
 const MAX_QUICK_BYTES: usize = 256 * 1024;
-/// How long before the caller's deadline a call that waits is answered.
+/// How long before the caller's deadline a waiting call is answered.
 const ANSWER_TIME: Duration = Duration::from_millis(250);
 
 tokio::task_local! {
@@ -34,7 +34,7 @@ tokio::task_local! {
     static SPANS: CallSpans;
 }
 
-/// Records spans below the span of a call.
+/// Records child spans of the span of a call.
 pub trait SpanRecorder: Send + Sync {
     /// Records an operation that ended just now and took `duration`.
     fn record(&self, name: &'static str, duration: Duration, failed: bool);
@@ -46,8 +46,8 @@ pub trait SpanRecorder: Send + Sync {
 pub struct CallSpans(Option<Arc<dyn SpanRecorder>>);
 
 impl CallSpans {
-    /// Those of the current call; none outside of calls.
-    pub fn of_current_call() -> Self {
+    /// The spans of the current call; none outside of calls.
+    pub fn for_current_call() -> Self {
         SPANS.try_with(Self::clone).unwrap_or_default()
     }
 
@@ -65,7 +65,7 @@ pub struct CallContext(Arc<Call>);
 struct Call {
     id: Uuid,
     started: Instant,
-    /// How long a call may take by the server's setting.
+    /// How long a call may take, from the server's setting.
     time_limit: Duration,
     limits: Arc<CallLimits>,
     spans: CallSpans,
@@ -80,7 +80,7 @@ struct CallState {
     server_deadline: Option<Instant>,
     caller_deadline: Option<Instant>,
     waited: Duration,
-    /// The account, from its admission on.
+    /// The account, once the call is admitted.
     account: Option<AccountId>,
     /// `None` while it waits for something to answer.
     permit: Option<CallPermit>,
@@ -88,7 +88,7 @@ struct CallState {
     response: WorkMemory,
 }
 
-/// Who limits the time of a call.
+/// Whose limit ends a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadlineSource {
     /// The caller, by `grpc-timeout`.
@@ -97,7 +97,7 @@ pub enum DeadlineSource {
     Server,
 }
 
-/// Held by whoever waits for the call. Dropping it cancels the call.
+/// Held while someone waits for the call. Dropping it cancels the call.
 pub struct CallGuard(CallContext);
 
 impl Drop for CallGuard {
@@ -163,8 +163,8 @@ impl CallContext {
         });
     }
 
-    /// Holds memory for a response of so many bytes until the current call ends. Returns false if it
-    /// does not fit beside what other calls hold.
+    /// Reserves memory for a response of this size until the current call ends. Returns false if it
+    /// does not fit into the memory that other calls leave.
     pub fn try_reserve_response(bytes: usize) -> bool {
         Self::current().is_none_or(|call| {
             let response = &mut call.state().response;
@@ -172,7 +172,7 @@ impl CallContext {
         })
     }
 
-    /// The current call works on so many bytes. See [`Self::in_turns`].
+    /// Records that the current call works on this many bytes. See [`Self::in_turns`].
     pub fn note_size(bytes: usize) {
         let _ = CURRENT.try_with(|call| call.note_bytes(bytes));
     }
@@ -184,8 +184,9 @@ impl CallContext {
         }
     }
 
-    /// Runs work for the call. Once the call works on a large message, each poll takes milliseconds: it waits for
-    /// its turn, and the other tasks of its thread go to another thread meanwhile.
+    /// Runs work for the call. Once the call works on a large message, each poll takes
+    /// milliseconds. So each poll then waits for its turn, and the other tasks of its thread move
+    /// to another thread.
     ///
     /// *Invariant:* work that waits for anything else has no turn.
     pub async fn in_turns<F: Future>(&self, work: F) -> F::Output {
@@ -205,8 +206,9 @@ impl CallContext {
         .await
     }
 
-    /// Has the current call wait until `ready`, for `at_most` from its start, and in time for the caller's
-    /// deadline. Returns whether it is ready. The server's time limit begins again afterwards.
+    /// Waits until `ready`, but ends `at_most` after the start of the current call, and in time for
+    /// the caller's deadline. Returns whether it is ready. The server's time limit starts again
+    /// afterwards.
     ///
     /// *Invariant:* a call that waits holds no permit, connection or lock.
     pub async fn wait(ready: impl Future<Output = ()>, at_most: Duration) -> Result<bool> {
@@ -247,7 +249,7 @@ impl CallContext {
         &self.0.limits
     }
 
-    /// How long the call has taken, and how long it has waited for something to answer in addition.
+    /// How long the call has taken, and how long it has also waited for something to answer.
     pub fn durations(&self) -> (Duration, Duration) {
         let waited = self.state().waited;
         (self.0.started.elapsed().saturating_sub(waited), waited)
@@ -300,8 +302,8 @@ impl CallContext {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Half of the time that is left. A call that waits longer is refused: the rest is for the work, which
-    /// would be wasted if it came too late.
+    /// Half of the remaining time. A call that waits longer is rejected: the other half is for the
+    /// work, which would be wasted if it came too late.
     pub fn half_time(&self) -> Instant {
         let now = Instant::now();
         self.deadline().map_or(now + self.0.time_limit, |(at, _)| {
@@ -309,8 +311,8 @@ impl CallContext {
         })
     }
 
-    /// Runs `work` until the deadline, which may move meanwhile. The clock is read at each poll, as timers
-    /// fire late on a busy machine: output that comes too late is dropped.
+    /// Runs `work` until the deadline, which may move in the meantime. Each poll reads the clock,
+    /// because timers fire late on a busy machine. Output that comes too late is dropped.
     pub async fn until_deadline<F: Future>(&self, work: F) -> Result<F::Output, DeadlineSource> {
         let over = || self.deadline().filter(|(at, _)| Instant::now() >= *at);
         if let Some((_, source)) = over() {
@@ -358,8 +360,8 @@ pub struct WorkMemory {
 }
 
 impl WorkMemory {
-    /// Memory for the current call, of which nothing is held yet.
-    pub fn of_current_call() -> Self {
+    /// Memory for the current call, which holds nothing yet.
+    pub fn for_current_call() -> Self {
         let limits = CURRENT.try_with(|call| Arc::clone(&call.0.limits));
         Self::new(limits.ok())
     }
@@ -376,15 +378,15 @@ impl WorkMemory {
         self.bytes
     }
 
-    /// The bytes that all calls may hold together. Work that takes more never fits.
+    /// The maximum number of bytes that all calls may hold. Work that takes more never fits.
     pub fn limit(&self) -> usize {
         self.limits
             .as_ref()
             .map_or(usize::MAX, |limits| limits.max_bytes())
     }
 
-    /// Holds so many bytes more. Returns false, and holds no more, if they do not fit beside
-    /// what other calls hold.
+    /// Holds this many additional bytes. Returns false, and holds no more, if they do not fit into
+    /// the memory that other calls leave.
     pub fn try_grow(&mut self, more: usize) -> bool {
         let bytes = self.bytes.saturating_add(more);
         if let Some(limits) = &self.limits {
@@ -400,9 +402,9 @@ impl WorkMemory {
         true
     }
 
-    /// Holds so many bytes in all, for this resource. Fails with [`Error::Overloaded`] if they do
-    /// not fit beside what other calls hold, and with [`Error::TooLarge`] if they would never fit
-    /// beside `other` bytes that this call holds.
+    /// Holds this many bytes in total, for this resource. Fails with [`Error::Overloaded`] if they
+    /// do not fit into the memory that other calls leave. Fails with [`Error::TooLarge`] if they
+    /// would never fit in addition to the `other` bytes that this call holds.
     pub fn hold(&mut self, resource: SizedResource, bytes: usize, other: usize) -> Result<()> {
         let limit = self.limit();
         if bytes.saturating_add(other) > limit {
@@ -415,7 +417,7 @@ impl WorkMemory {
         Ok(())
     }
 
-    /// Holds at most so many bytes in all.
+    /// Releases all but this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.bytes = self.bytes.min(bytes);
         if let Some(permit) = &mut self.permit {

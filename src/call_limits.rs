@@ -1,5 +1,5 @@
-//! How much the server does at once: calls, calls of one account, bytes of large messages, and
-//! bytes that the work of calls holds. What does not fit is refused with OVERLOADED.
+//! Limits what the server does concurrently: calls, calls of one account, bytes of large messages,
+//! and bytes that the work of calls holds. Calls beyond a limit fail with OVERLOADED.
 
 use std::{
     collections::HashMap,
@@ -15,23 +15,24 @@ use tokio::{
 
 use crate::domain::{Error, Result, ids::AccountId};
 
-/// Calls that are worked on at once. The database takes fewer at a time: more calls would wait
-/// there, where their deadlines are not seen.
+/// The maximum number of calls that are worked on concurrently. The database takes fewer, so more
+/// calls would only wait there, where nothing checks their deadlines.
 const MAX_CALLS_IN_WORK: usize = 128;
-/// Calls that send their message, wait, or are worked on. More could not be served within a second.
+/// The maximum number of calls that send their message, wait, or are worked on. More could not be
+/// served within a second.
 const MAX_CALLS: usize = MAX_CALLS_IN_WORK + 1024;
-/// The part of the memory of calls that large messages may have in addition: an eighth. Handling
-/// makes about six copies of a message for a moment.
+/// Large messages may take an additional eighth of the memory of calls. Handling a message briefly
+/// takes about six copies of it.
 const MESSAGE_SHARE: usize = 8;
-/// From this many accounts on, those without calls are forgotten.
+/// From this many accounts on, accounts without calls are forgotten.
 const MAX_KNOWN_ACCOUNTS: usize = 1024;
 
-/// The most of a limit that one account may take: three quarters.
+/// One account may take three quarters of a limit.
 const fn account_share(all: usize) -> usize {
     all - all / 4
 }
 
-/// Calls that were refused, by the limit that was reached.
+/// Calls that were rejected, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The limits of all calls.
@@ -40,7 +41,7 @@ pub struct CallLimits {
     accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
     messages: Bytes,
     work: Bytes,
-    /// Turns of work that takes milliseconds: one for each processor.
+    /// Permits for work that takes milliseconds: one for each processor.
     pub turns: Arc<Semaphore>,
     in_progress: Arc<()>,
     rejected: RejectedCalls,
@@ -61,7 +62,7 @@ impl Places {
     }
 }
 
-/// A call's place among those of the server and of its account.
+/// A call's place among the calls of the server and of its account.
 pub struct CallPlace {
     limits: Arc<CallLimits>,
     of_account: Arc<Places>,
@@ -77,7 +78,7 @@ pub struct CallPermit {
 }
 
 impl CallLimits {
-    /// Limits for calls whose work holds at most so many bytes.
+    /// Limits for calls whose work holds at most this many bytes in total.
     pub fn new(max_bytes: usize) -> Arc<Self> {
         let limits = Self {
             places: Places::new(MAX_CALLS, MAX_CALLS_IN_WORK),
@@ -112,7 +113,7 @@ impl CallLimits {
         }
     }
 
-    /// Waits until a large message of so many bytes may be handled, until the time `until` at most. A
+    /// Waits until a large message of this size may be handled, or until the time `until`. A
     /// message that is larger than the limit is handled alone.
     pub async fn message(&self, bytes: usize, until: Instant) -> Result<OwnedSemaphorePermit> {
         let kib = self.messages.kib(bytes);
@@ -123,14 +124,15 @@ impl CallLimits {
         }
     }
 
-    /// The same without a wait, for a message whose elements take more than it has bytes.
+    /// The same without waiting, for a message whose elements take more memory than the message has
+    /// bytes.
     pub fn try_message(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
         let kib = self.messages.kib(bytes);
         let permit = Arc::clone(&self.messages.kib).try_acquire_many_owned(kib);
         permit.map_err(|_| self.reject("memory"))
     }
 
-    /// Permits, in KiB, for bytes that the work of a call holds.
+    /// Permits, one per KiB, for memory that the work of a call holds.
     pub fn try_work(&self, kib: usize) -> Result<OwnedSemaphorePermit> {
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.work.kib).try_acquire_many_owned(kib);
@@ -191,9 +193,9 @@ impl CallLimits {
 }
 
 impl CallPlace {
-    /// Waits until the call may be worked on, until the time `until` at most.
+    /// Waits until the call may be worked on, or until the time `until`.
     pub async fn permit(self, until: Instant) -> Result<CallPermit> {
-        // First that of the account, so that a busy account does not keep others waiting.
+        // The permit of the account comes first, so that a busy account does not delay others.
         let of_account = Arc::clone(&self.of_account.in_work);
         let in_work = Arc::clone(&self.limits.places.in_work);
         let permits = async {
@@ -211,7 +213,7 @@ impl CallPlace {
     }
 }
 
-/// Bytes that may be held at once, counted in KiB.
+/// Bytes that may be held concurrently, counted in KiB.
 struct Bytes {
     kib: Arc<Semaphore>,
     max_kib: usize,
@@ -228,7 +230,7 @@ impl Bytes {
         }
     }
 
-    /// The permits for so many bytes, or all of them.
+    /// The number of permits for this many bytes, at most all of them.
     fn kib(&self, bytes: usize) -> u32 {
         let kib = bytes.div_ceil(1024).min(self.max_kib);
         u32::try_from(kib).unwrap_or(u32::MAX)
@@ -259,7 +261,7 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(60);
         let permit = |name| {
             let place = limits.place(&account(name)).expect("a place");
-            // Without tokio's limit of operations between two waits.
+            // This is exempt from Tokio's cooperative budget.
             unconstrained(place.permit(until)).now_or_never()
         };
         let mut held: Vec<_> = (0..96).map(|_| permit("a").expect("a permit")).collect();

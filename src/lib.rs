@@ -1,8 +1,8 @@
 //! `expertise`: the authoring service for guided troubleshooting.
 //!
-//! A task is a guide: ordered steps that lead through a problem. The service
-//! keeps tasks and steps for many accounts, over gRPC, on SQLite or PostgreSQL.
-//! `README.md` says how to run it, `docs/architecture.md` how it is built.
+//! A task is a guide: ordered steps that lead through a problem. The service stores tasks and
+//! steps of many accounts in SQLite or PostgreSQL, and serves them over gRPC. `README.md` explains
+//! how to run it, and `docs/architecture.md` how it is built.
 //!
 //! # Modules
 //!
@@ -13,31 +13,31 @@
 //!
 //! | Module | Holds |
 //! |---|---|
-//! | [`proto`] | the contract: generated messages, servers and clients |
+//! | [`proto`] | the API: generated messages, servers and clients |
 //! | [`domain`] | values that are valid by construction, and the rules over them |
 //! | [`store`] | every query; a write is one transaction |
-//! | `messages` | conversions between messages of the contract and domain values |
+//! | `messages` | conversions between messages of the API and domain values |
 //! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
-//! | [`auth`] | credentials become an [`auth::Caller`] |
+//! | [`auth`] | turns credentials into an [`auth::Caller`] |
 //! | [`server`] | listener, connections, layers, health, metrics, shutdown |
 //! | `analysis_threads` | work on guides that takes more than a millisecond |
-//! | `call_limits` | how many calls and bytes the server handles at once |
+//! | `call_limits` | how many calls and bytes the server handles concurrently |
 //! | `call_context` | task-local context of the current call: id, deadline, cancellation, trace, memory |
 //! | [`config`], [`telemetry`] | settings; log and traces |
 //! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands and their output |
-//! | `files`, `http_client` | regular files; requests over HTTP that the program makes itself |
+//! | `files`, `http_client` | regular files; HTTP requests that the program makes |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
-//! | `reload`, `terminal` | values that are read again at intervals; text that is safe on a terminal |
+//! | `reload`, `terminal` | values that are reloaded at intervals; text that is safe on a terminal |
 //!
-//! No two modules use each other; `docs/architecture.md` says which module may use
-//! which, where each invariant is kept, and how CreateStep goes from wire to row.
+//! There are no dependency cycles between modules. `docs/architecture.md` says which module may use
+//! which, where each invariant is enforced, and how CreateStep goes from wire to row.
 //!
 //! # An example
 //!
-//! The domain works without a server. A shorthand is one condition, and parsing
-//! and rendering are inverse:
+//! The domain works without a server. A shorthand is one condition, and parsing is the inverse of
+//! rendering:
 //!
 //! ```
 //! use expertise::domain::{dependency::Node, shorthand};

@@ -1,5 +1,5 @@
-//! Values that are read again at intervals, such as keys and certificates. When one cannot be read,
-//! the old one stays.
+//! Reloads values at intervals, such as keys and certificates. If a value cannot be read, the old
+//! one stays in use.
 
 use std::{
     fmt,
@@ -12,29 +12,29 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How often files are read again, so that new ones count within ten seconds.
+/// How often files are reloaded, so that changes take effect within ten seconds.
 pub(crate) const FILE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Where a value is read from.
+/// The source of a value.
 pub(crate) trait Source: Send + Sync + 'static {
     type Value: Send + Sync;
     type Error: fmt::Display + Send;
 
-    /// Reads the value, and the bytes that it was made from.
+    /// Reads the value. Also returns the bytes that it was made from.
     fn read(&self) -> impl Future<Output = Result<(Self::Value, Vec<u8>), Self::Error>> + Send;
 
-    /// Logs that there is another value.
+    /// Logs that the value has changed.
     fn log_change(&self, value: &Self::Value);
 
-    /// Logs that the old value stays.
+    /// Logs that the old value stays in use.
     fn log_failure(&self, error: &Self::Error);
 }
 
-/// The value of a source, as it was last read.
+/// The last value that was read from a source.
 pub(crate) struct Reloaded<S: Source> {
     source: S,
     current: RwLock<Current<S::Value>>,
-    /// When the last reading began; locked while one goes on.
+    /// When the last read began; locked during a read.
     last_reading: Mutex<Option<Instant>>,
 }
 
@@ -44,12 +44,12 @@ struct Current<V> {
     bytes: Vec<u8>,
     read_at: SystemTime,
     changed_at: SystemTime,
-    /// Why it could not be read again.
+    /// Why the last reload failed.
     problem: Option<String>,
 }
 
 impl<S: Source> Reloaded<S> {
-    /// Reads the value, and reads it again at the interval until it is dropped.
+    /// Reads the value, and reloads it at the interval until this is dropped.
     pub async fn open(source: S, interval: Option<Duration>) -> Result<Arc<Self>, S::Error> {
         let (value, bytes) = source.read().await?;
         let now = SystemTime::now();
@@ -85,13 +85,13 @@ impl<S: Source> Reloaded<S> {
         current.read_at
     }
 
-    /// When a reading last found another value.
+    /// When a read last found a changed value.
     pub fn changed_at(&self) -> SystemTime {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         current.changed_at
     }
 
-    /// Reads the value again, unless a reading began within this time.
+    /// Reloads the value, unless a read began within this time.
     pub async fn read_if_due(self: Arc<Self>, min_interval: Duration) {
         let mut last = self.last_reading.lock().await;
         if last.is_none_or(|last| last.elapsed() >= min_interval) {

@@ -37,7 +37,7 @@ impl ComparedGuide {
     ) -> Result<(TaskRevision, Self)> {
         let found = account.get_revision_and_guide(task, name, field);
         let ((revision, guide), permit) = found.await?;
-        let mut memory = WorkMemory::of_current_call();
+        let mut memory = WorkMemory::for_current_call();
         let document_bytes = guide.document_bytes;
         let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
         let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
@@ -65,7 +65,7 @@ impl ComparedGuide {
             error => error,
         })?;
         let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());
-        let mut memory = WorkMemory::of_current_call();
+        let mut memory = WorkMemory::for_current_call();
         memory.hold(SizedResource::Guide, 2 * bytes, other)?;
         Ok(Self {
             document: encode::document(tree),

@@ -67,7 +67,7 @@ pub fn decompressed(guide: &EncodedGuide) -> Option<Vec<u8>> {
 /// How much memory the document of a decompressed guide takes when it is decoded, the bytes
 /// included. `None` if they are not those of a guide.
 pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
-    static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::of_contract);
+    static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::for_api);
     let fields = wire::fields(guide)?;
     let documents = fields.iter().filter(|field| field.number == 1);
     let elements = documents.map(|field| SIZES.of_document(field.content));
@@ -228,7 +228,7 @@ mod tests {
                 task: None,
                 steps: vec![step],
             };
-            DecodedSizes::of_contract().of_document(&document.encode_to_vec()[..])
+            DecodedSizes::for_api().of_document(&document.encode_to_vec()[..])
         };
         for value in [
             json!(null),

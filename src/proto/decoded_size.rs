@@ -60,7 +60,7 @@ enum Content {
 
 impl DecodedSizes {
     /// The sizes of the messages of the API.
-    pub fn of_contract() -> Self {
+    pub fn for_api() -> Self {
         // The descriptors are valid: the tests read them.
         let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
         let schema = Schema::of(&set);

@@ -69,7 +69,7 @@ impl CallState {
             contract: ContractRoutes::new(),
             health,
             tracer,
-            sizes: DecodedSizes::of_contract(),
+            sizes: DecodedSizes::for_api(),
             request_timeout: config.limits.request_timeout,
             max_message_bytes: config.limits.max_message_bytes,
         }

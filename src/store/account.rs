@@ -22,10 +22,10 @@ use crate::{
     domain::{self, Error, SizedResource, ids::AccountId},
 };
 
-/// The KiB of large resources and pages that reads and writes may read concurrently. While one is read,
+/// The maximum KiB of large resources and pages that are read concurrently. While one is read,
 /// memory holds several copies of it. A larger one is read alone.
 const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
-/// What a large read counts for at least, so that at most four of them hold connections.
+/// Each large read counts as at least this much, so that at most four of them hold connections.
 const MIN_LARGE_READ_KIB: u32 = MAX_LARGE_READ_KIB / 4;
 
 pub fn large_reads() -> Arc<Semaphore> {
@@ -136,7 +136,7 @@ impl Account {
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
         let db = self.store.inner.connections.pools.reader.clone();
         let begin = async move { begin_snapshot(&db).await };
-        let begin = CallSpans::of_current_call().scope(begin);
+        let begin = CallSpans::for_current_call().scope(begin);
         let begun = tokio::spawn(begin.in_current_span()).await;
         Ok(Snapshot {
             transaction: begun.map_err(|_| Error::Internal("a BEGIN panicked".to_owned()))??,
@@ -170,7 +170,7 @@ impl Account {
         &self,
         bytes: usize,
     ) -> domain::Result<OwnedSemaphorePermit> {
-        let limit = WorkMemory::of_current_call().limit();
+        let limit = WorkMemory::for_current_call().limit();
         if bytes > limit {
             let resource = SizedResource::Call;
             return Err(Error::TooLarge { resource, limit });
@@ -186,8 +186,7 @@ impl Account {
         }
     }
 
-    /// Runs pure work of this weight, in KiB, on one of the threads for analyses, unless it is
-    /// light.
+    /// Runs CPU-bound work of this weight, in KiB, on an analysis thread unless it is light.
     pub async fn analyse<T: Send + 'static>(
         &self,
         weight: usize,

@@ -37,7 +37,7 @@ const MAX_KNOWN_TASKS: usize = 10_000;
 
 /// The calls of this server that wait for changes.
 pub struct FeedWaits {
-    /// The accounts that are watched. Emptied at shutdown, which ends all waits.
+    /// The watched accounts. Emptied at shutdown, which ends all waits.
     feeds: Mutex<HashMap<AccountId, Feed>>,
     /// The places for waiting calls; closed at shutdown.
     places: Arc<Semaphore>,
@@ -69,7 +69,7 @@ struct Feed {
 struct FeedNews {
     /// The newest position that a poll found.
     head: i64,
-    /// How often there may have been a new entry without a position.
+    /// How many times there may have been a new entry without a position.
     wakes: u64,
 }
 
@@ -89,7 +89,7 @@ struct Looked {
 impl Looked {
     /// Reads what is new, the first time after `start`.
     async fn read(&mut self, account: &Account, start: FeedCursor) -> Result<()> {
-        // If it fails, the next read begins anew.
+        // If this fails, the next read starts over.
         let Self {
             cursor,
             mut tasks,
@@ -152,7 +152,7 @@ impl FeedWaits {
         MAX_WAITING - self.places.available_permits()
     }
 
-    /// The accounts that somebody watches. Forgets the others.
+    /// The accounts that are being watched. Forgets all others.
     fn watched(&self) -> Vec<AccountId> {
         let mut feeds = self.feeds();
         feeds.retain(|_, feed| feed.news.receiver_count() > 0);
@@ -212,7 +212,7 @@ impl FeedWatch {
                 let FeedNews { head, wakes: now } = *news.borrow();
                 let seen = looked.cursor.map_or(-1, |cursor| cursor.position);
                 if seen < head || looked.wakes < now {
-                    // An error is found again by the call.
+                    // The call will meet this error itself.
                     if looked.read(account, *cursor).await.is_err() {
                         return;
                     }
@@ -286,7 +286,7 @@ mod tests {
             waiting.expect("no shutdown").await
         };
         let short = Duration::from_secs(5);
-        // The receivers begin with the newest news.
+        // Receivers start with the newest state.
         let _feed = waits.watch(&account);
         waits.update_news(&account, |news| news.head = 6);
         let (less, more) = (wait(5), wait(6));

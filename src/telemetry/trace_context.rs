@@ -17,7 +17,7 @@ const HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 const MAX_HEADER_BYTES: usize = 512;
 
 /// The caller's span. Malformed headers are ignored, so they never fail a call.
-pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
+pub fn from_headers(headers: &HeaderMap) -> Option<SpanContext> {
     let texts = HEADERS.map(|name| Some((name.to_owned(), joined(headers, name)?)));
     let texts: HashMap<String, String> = texts.into_iter().flatten().collect();
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &texts);
@@ -52,7 +52,7 @@ mod tests {
                 headers.append(name, value.expect("a header's value"));
             }
         }
-        of_headers(&headers)
+        from_headers(&headers)
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
                     headers.insert(name, value.clone());
                 }
             }
-            let _ = of_headers(&headers);
+            let _ = from_headers(&headers);
         }
     }
 }

@@ -221,7 +221,7 @@ pub struct ChildSpans {
 
 impl ChildSpans {
     /// A recorder for the call; `None` when its trace is not sampled.
-    pub fn of(tracer: &Tracer, call: &CallSpan) -> Option<Self> {
+    pub fn for_call(tracer: &Tracer, call: &CallSpan) -> Option<Self> {
         call.context().is_sampled().then(|| Self {
             tracer: tracer.clone(),
             parent: call.context().clone(),

@@ -137,12 +137,12 @@ impl CallRecord {
             ..=MAX_PATH_CHARS => path.to_owned(),
             _ => path.chars().take(MAX_PATH_CHARS).collect(),
         };
-        let parent = trace_context::of_headers(request.headers());
+        let parent = trace_context::from_headers(request.headers());
         let parent_trace = parent.as_ref().map(SpanContext::trace_id);
         let tracer = state.tracer.as_ref();
         let span = tracer.map(|tracer| tracer.call(&rpc, id, parent));
         let children = tracer.zip(span.as_ref());
-        let children = children.and_then(|(tracer, span)| ChildSpans::of(tracer, span));
+        let children = children.and_then(|(tracer, span)| ChildSpans::for_call(tracer, span));
         let context = CallContext::new(
             id,
             state.request_timeout,

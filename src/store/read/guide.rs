@@ -231,7 +231,7 @@ impl FoundTasks {
     /// Reserves the memory for the tasks and steps. Fails if they have more bytes than a message may
     /// have or than would ever fit into memory, or with [`Error::Overloaded`] if there is no memory now.
     fn reserve_memory(&self, max_message_bytes: usize) -> Result<WorkMemory, Error> {
-        let mut memory = WorkMemory::of_current_call();
+        let mut memory = WorkMemory::for_current_call();
         // The last part is for the fixed size of rows, and for the analysis.
         let limit = max_message_bytes.min(memory.limit() / (MEMORY_PER_BYTE + 1));
         if self.bytes > limit {

@@ -121,7 +121,7 @@ impl Writers {
             max_bytes,
             large_read_permit,
             call: CallContext::current(),
-            spans: CallSpans::of_current_call(),
+            spans: CallSpans::for_current_call(),
             log_span: Span::current(),
             queued: Instant::now(),
             is_claimed: Arc::clone(&is_claimed),
