@@ -447,16 +447,18 @@ fn not_found(missing: Missing, field: &str) -> Status {
 
 /// Another task or step has an external id.
 fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
-    let match_ids = match field.starts_with("document") {
-        true => ". To change what has the id, set `match_external_ids`",
-        false => "",
-    };
     let (kind, id) = kind_and_id(*owner);
-    let description = format!(
-        "{} {id} has this external id, which is unique: change or clear it there, or use another \
-         one{match_ids}",
-        kind.to_lowercase()
-    );
+    let owner = format!("{} {id}", kind.to_lowercase());
+    // Short, so that no part of it is cut off.
+    let description = match field.starts_with("document") {
+        true => format!(
+            "{owner} has this external id: set `match_external_ids` to change that {}, or use another id",
+            kind.to_lowercase()
+        ),
+        false => format!(
+            "{owner} has this external id, which is unique: change or clear it there, or use another one"
+        ),
+    };
     let violation = Violation {
         path: field.to_string(),
         reason: Reason::ExternalIdTaken,
