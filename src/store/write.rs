@@ -126,7 +126,7 @@ impl<O: Operation> Write<O> {
 
     async fn decide_and_apply(&self, tx: &Tx<'_>) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let checkpoints = lock(&self.checkpoints).clone();
-        tx.lock_for_checkpoints(&checkpoints).await?;
+        let locked = tx.lock_for_checkpoints(&checkpoints).await?;
         let (mut changes, answer) = self.operation.decide(tx).await?;
         tx.check_claimed_ids(&changes).await?;
         let renamed = changes.renamed_tasks();
@@ -135,7 +135,8 @@ impl<O: Operation> Write<O> {
         tx.encode_revision(&mut changes).await?;
         if O::KEEPS_CHECKPOINTS {
             // After all checks: a write that is refused has written nothing.
-            tx.keep_checkpoints(&mut changes, &checkpoints).await?;
+            tx.keep_checkpoints(&mut changes, &checkpoints, &locked)
+                .await?;
         }
         let outcome = match self.mode {
             WriteMode::Store => {

@@ -70,8 +70,9 @@ impl SqlConnection {
     pub async fn age_revisions(&mut self, by: Duration) {
         let micros = by.as_micros();
         let age = format!("SET created_ts = created_ts - {micros}");
-        self.execute(&format!("UPDATE task_revisions {age}; UPDATE tasks {age}"))
-            .await;
+        let skipped = format!("skipped_checkpoint_ts = skipped_checkpoint_ts - {micros}");
+        let update = format!("UPDATE task_revisions {age}; UPDATE tasks {age}, {skipped}");
+        self.execute(&update).await;
     }
 
     /// Makes every stored outcome of a request older.
@@ -84,6 +85,27 @@ impl SqlConnection {
     /// How many outcomes of requests are stored.
     pub async fn count_outcomes(&mut self) -> i64 {
         self.number("SELECT count(*) FROM request_outcomes").await
+    }
+
+    /// The tables that have rows of an account.
+    pub async fn tables_with(&mut self, account: &str) -> Vec<String> {
+        let mut tables = Vec::new();
+        for table in self.tenant_tables().await {
+            let count = format!("SELECT count(*) FROM {table} WHERE account_id = '{account}'");
+            if self.number(&count).await > 0 {
+                tables.push(table);
+            }
+        }
+        tables
+    }
+
+    /// The tables whose rows belong to an account, in their order.
+    pub async fn tenant_tables(&mut self) -> Vec<String> {
+        let mut columns = self.tenant_columns().await;
+        columns.retain(|(_, name, _)| name == "account_id");
+        let mut tables: Vec<String> = columns.into_iter().map(|(table, ..)| table).collect();
+        tables.sort();
+        tables
     }
 
     /// The columns of all tables whose rows belong to an account: each a table, a name,

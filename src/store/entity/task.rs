@@ -43,6 +43,8 @@ pub struct Model {
     pub mvn_ts: Option<i64>,
     pub created_ts: i64,
     pub modified_ts: i64,
+    /// When a checkpoint was last skipped because the guide was too large; 0 if none was.
+    pub skipped_checkpoint_ts: i64,
     /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<TaskContent>,
 }

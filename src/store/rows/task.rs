@@ -112,7 +112,8 @@ impl LockedTaskRow {
     }
 }
 
-/// The row of a task, without `listed`, which only the index's calls change.
+/// The row of a task, without `listed`, which only the index's calls change, and the time of a skipped
+/// checkpoint.
 pub fn task_row(task: &Task) -> task::ActiveModel {
     let content = &task.content;
     let row = task::Model {
@@ -150,10 +151,12 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         mvn_ts: task.index.at.map(|at| at.0),
         created_ts: task.row_version.created.0,
         modified_ts: task.row_version.modified.0,
+        skipped_checkpoint_ts: 0,
         content: Json(content.clone()),
     };
     task::ActiveModel {
         listed: NotSet,
+        skipped_checkpoint_ts: NotSet,
         ..row.into_active_model()
     }
 }

@@ -4,14 +4,14 @@
 //! a checkpoint costs no more statements. If a checkpoint is due, the write is rolled back. It is retried,
 //! and locks the whole guide first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, ExprTrait, QueryFilter, QuerySelect, QueryTrait, Select,
     sea_query::{Expr, Func},
 };
 
-use super::Tx;
+use super::{Tx, guide::total_bytes};
 use crate::{
     domain::{
         changes::{Changes, TaskChange},
@@ -24,6 +24,7 @@ use crate::{
         account::Scope,
         entity::{step, task, task_revision},
         error::StoreError,
+        read::task_tree,
         rows::KIND_LINKED,
     },
 };
@@ -50,8 +51,16 @@ impl Checkpoints {
     }
 }
 
+/// The guides that a write has locked for checkpoints, by their topmost tasks.
+pub type LockedForCheckpoints = BTreeMap<TaskId, GuideToKeep>;
+
+pub struct GuideToKeep {
+    tasks: Vec<TaskId>,
+    bytes: usize,
+}
+
 /// The time of a guide's newest revision, or of the task's creation if there is none, as an expression in a
-/// statement on tasks. NULL for a managed task, which belongs to the guide of another task.
+/// statement on tasks. A skipped checkpoint counts as a revision. NULL for a managed task, which belongs to the guide of another task.
 fn kept_ts(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
     use task_revision::{Column, Entity};
     let is_of_task = || Column::Task.into_expr().eq(task::Column::Guid.into_expr());
@@ -70,6 +79,7 @@ fn kept_ts(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
         Expr::from(revision.into_query()),
         task::Column::CreatedTs.into_expr(),
     ]);
+    let kept = Func::greatest([kept.into(), task::Column::SkippedCheckpointTs.into_expr()]);
     Expr::case(task::Column::Kind.ne(KIND_LINKED), kept).into()
 }
 
@@ -117,12 +127,27 @@ impl Tx<'_> {
     }
 
     /// Locks the guides that are to be kept, with the other tasks that the write locks.
-    pub async fn lock_for_checkpoints(&self, checkpoints: &Checkpoints) -> Result<(), StoreError> {
-        if let Checkpoints::Keep { guides, others } = checkpoints {
-            let guides = self.lock_guides(guides, others.iter().copied()).await?;
-            self.lock_guide_steps(&guides).await?;
+    pub async fn lock_for_checkpoints(
+        &self,
+        checkpoints: &Checkpoints,
+    ) -> Result<LockedForCheckpoints, StoreError> {
+        let Checkpoints::Keep { guides, others } = checkpoints else {
+            return Ok(BTreeMap::new());
+        };
+        let locked = self.lock_guides(guides, others.iter().copied()).await?;
+        let bytes = self.lock_guide_steps(&locked).await?;
+        let mut to_keep = BTreeMap::new();
+        for guide in guides {
+            let tasks = match guides.len() {
+                1 => locked.ids.clone(),
+                _ => task_tree::ids(self.scope(), &[*guide]).await?,
+            };
+            let bytes = total_bytes(&bytes, &tasks);
+            to_keep.insert(*guide, GuideToKeep { tasks, bytes });
         }
-        Ok(())
+        // A statement that waits for a lock on PostgreSQL does not see the revisions that were made meanwhile.
+        super::lock(&self.kept_ts).retain(|task, _| !to_keep.contains_key(task));
+        Ok(to_keep)
     }
 
     /// Adds a checkpoint of each guide that the write changes and whose newest revision is older than the
@@ -132,28 +157,33 @@ impl Tx<'_> {
         &self,
         changes: &mut Changes,
         checkpoints: &Checkpoints,
+        locked: &LockedForCheckpoints,
     ) -> Result<(), StoreError> {
         if !self.makes_checkpoints() || changes.is_empty() {
             return Ok(());
         }
         let due = self.find_due_guides(changes).await?;
-        let locked = match checkpoints {
-            _ if due.is_empty() => return Ok(()),
-            Checkpoints::Skip => return Ok(()),
-            Checkpoints::Keep { guides, .. } => guides.as_slice(),
-            Checkpoints::Unknown => &[],
-        };
-        if due.iter().any(|guide| !locked.contains(guide)) {
+        if due.is_empty() || matches!(checkpoints, Checkpoints::Skip) {
+            return Ok(());
+        }
+        let to_keep = due.iter().map(|guide| Some((*guide, locked.get(guide)?)));
+        let Some(to_keep) = to_keep.collect::<Option<Vec<_>>>() else {
             return Err(StoreError::NeedsCheckpoints {
                 guides: due.into_iter().collect(),
                 others: super::lock(&self.kept_ts).keys().copied().collect(),
             });
+        };
+        let is_exportable = |guide: &GuideToKeep| guide.bytes <= self.context.max_message_bytes;
+        // A write that waits for a permit must not have kept another guide.
+        for (_, guide) in to_keep.iter().filter(|(_, guide)| is_exportable(guide)) {
+            self.permit_guides(guide.bytes)?;
         }
-        for guide in due {
-            let guides = self.lock_guides(&[guide], []).await?;
-            let Some(kept) = self.read_exportable_guide(&guides).await? else {
+        for (guide, to_keep) in to_keep {
+            if !is_exportable(to_keep) {
+                self.skip_checkpoint(guide).await?;
                 continue;
-            };
+            }
+            let kept = self.read_guide(&to_keep.tasks, to_keep.bytes).await?;
             let history = self.lock_history(guide).await?;
             let etag = GuideEtag::of(&kept.tree);
             let (_, edits) =
@@ -169,6 +199,17 @@ impl Tx<'_> {
             self.encode_revision(&mut checkpoint).await?;
             self.apply(checkpoint, None, None).await?;
         }
+        Ok(())
+    }
+
+    /// Notes that a guide is too large for a checkpoint, so that it is not locked again within the interval.
+    async fn skip_checkpoint(&self, guide: TaskId) -> Result<(), StoreError> {
+        use task::Column;
+        let update = self.scope().update::<task::Entity>();
+        let update = update
+            .col_expr(Column::SkippedCheckpointTs, Expr::value(self.context.now.0))
+            .filter(Column::Guid.eq(guide.0));
+        update.exec(self.db()).await?;
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::QuerySelect;
-use uuid::Uuid;
 
 use super::Tx;
 use crate::{
@@ -32,9 +31,17 @@ const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 /// Guides whose tasks are locked.
 pub struct LockedGuides {
     /// The ids of their tasks, sorted.
-    ids: Vec<TaskId>,
+    pub ids: Vec<TaskId>,
     /// All locked tasks: the tasks of the guides, and others.
     pub tasks: BTreeMap<TaskId, LockedTask>,
+}
+
+/// The bytes of tasks with their steps.
+pub type TaskBytes = BTreeMap<TaskId, i64>;
+
+pub fn total_bytes(bytes: &TaskBytes, tasks: &[TaskId]) -> usize {
+    let total: i64 = tasks.iter().filter_map(|task| bytes.get(task)).sum();
+    usize::try_from(total).unwrap_or_default()
 }
 
 impl Tx<'_> {
@@ -61,17 +68,19 @@ impl Tx<'_> {
         Ok(LockedGuides { ids, tasks })
     }
 
-    /// Locks all steps of guides, and returns the bytes of the tasks and steps.
-    pub async fn lock_guide_steps(&self, guides: &LockedGuides) -> Result<usize, StoreError> {
+    /// Locks all steps of guides, and returns the bytes of each task with its steps.
+    pub async fn lock_guide_steps(&self, guides: &LockedGuides) -> Result<TaskBytes, StoreError> {
         let tasks = guides.ids.iter().filter_map(|id| guides.tasks.get(id));
-        let of_tasks: i64 = tasks.map(|task| task.size).sum();
+        let mut bytes: TaskBytes = tasks.map(|task| (task.guid, task.size)).collect();
         let steps = self.find::<Entity>().select_only();
-        let steps = steps.column(Column::Guid).expr(steps::step_bytes());
+        let steps = steps.column(Column::Task).expr(steps::step_bytes());
         let ids = guides.ids.iter().map(|id| id.0);
-        let sizes = self.lock_by_ids(steps, Column::Guid, Column::Task, ids);
-        let sizes: Vec<(Uuid, i64)> = sizes.await?;
-        let of_steps: i64 = sizes.iter().map(|(_, bytes)| bytes).sum();
-        Ok(usize::try_from(of_tasks + of_steps).unwrap_or_default())
+        let steps = self.lock_by_ids(steps, Column::Guid, Column::Task, ids);
+        let steps: Vec<(TaskId, i64)> = steps.await?;
+        for (task, of_step) in steps {
+            *bytes.entry(task).or_default() += of_step;
+        }
+        Ok(bytes)
     }
 
     /// Fails with [`StoreError::NeedsLargeReadPermit`] if guides of this size are large and the write
@@ -88,11 +97,11 @@ impl Tx<'_> {
     /// from. Fails like [`Self::permit_guides`].
     pub async fn read_guides(
         &self,
-        guides: &LockedGuides,
+        tasks: &[TaskId],
         bytes: usize,
     ) -> Result<(Vec<TaskTree>, TranslatedFrom), StoreError> {
         self.permit_guides(bytes)?;
-        task_tree::read_trees(self.scope(), &guides.ids).await
+        task_tree::read_trees(self.scope(), tasks).await
     }
 
     /// Locks the steps of one guide, and reads it. Returns `None` if it is too large to be exported.
@@ -100,14 +109,23 @@ impl Tx<'_> {
         &self,
         guide: &LockedGuides,
     ) -> Result<Option<KeptGuide>, StoreError> {
-        let bytes = self.lock_guide_steps(guide).await?;
+        let bytes = total_bytes(&self.lock_guide_steps(guide).await?, &guide.ids);
         if bytes > self.context.max_message_bytes {
             return Ok(None);
         }
-        let (mut trees, outdated) = self.read_guides(guide, bytes).await?;
+        self.read_guide(&guide.ids, bytes).await.map(Some)
+    }
+
+    /// Reads one guide, given by its tasks. Fails like [`Self::permit_guides`].
+    pub async fn read_guide(
+        &self,
+        tasks: &[TaskId],
+        bytes: usize,
+    ) -> Result<KeptGuide, StoreError> {
+        let (mut trees, outdated) = self.read_guides(tasks, bytes).await?;
         // It was there when it was locked.
         let tree = trees.pop().ok_or(StoreError::Conflict)?;
-        Ok(Some(KeptGuide { tree, outdated }))
+        Ok(KeptGuide { tree, outdated })
     }
 
     /// Encodes the guide of a new revision, if there is one.

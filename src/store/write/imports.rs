@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Operation, Tx, external_ids::check_still_named};
+use super::{Operation, Tx, external_ids::check_still_named, guide::total_bytes};
 use crate::{
     domain::{
         Error, Result,
@@ -198,9 +198,9 @@ impl LockedGuide {
         tx.begin_ids_after_newest_task().await?;
         let roots = Vec::from_iter(managed.into_iter().chain(root));
         let guides = tx.lock_guides(&roots, subtasks).await?;
-        let bytes = tx.lock_guide_steps(&guides).await?;
+        let bytes = total_bytes(&tx.lock_guide_steps(&guides).await?, &guides.ids);
         let bytes = bytes.saturating_add(other_bytes);
-        let (mut others, outdated) = tx.read_guides(&guides, bytes).await?;
+        let (mut others, outdated) = tx.read_guides(&guides.ids, bytes).await?;
         let tree = others.iter().position(|tree| Some(tree.task.guid) == root);
         let tree = tree.map(|index| others.swap_remove(index));
         let (mut history, mut is_indexed) = (None, false);

@@ -8,15 +8,19 @@ use proptest::{
 
 use super::{exported, given_guide, publish, retitle};
 use crate::kit::{
+    at_once::at_once,
     databases::{self, runtime},
     prelude::*,
     random_writes::{self, Write},
     scratch::Scratch,
-    server::{Settings, TestServer},
+    server::{Settings, TestServer, with_metrics},
     sql::SqlConnection,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
+/// A checkpoint of a guide without managed tasks takes no more statements than this, its second attempt
+/// included.
+const MAX_CHECKPOINT_STATEMENTS: f64 = 12.0;
 
 /// A server with its database.
 struct Aging {
@@ -27,7 +31,11 @@ struct Aging {
 
 impl Aging {
     async fn start(url: &str) -> Self {
-        let server = TestServer::start(Settings::new(url)).await;
+        Self::start_with(with_metrics(url), url).await
+    }
+
+    async fn start_with(settings: Settings, url: &str) -> Self {
+        let server = TestServer::start(settings).await;
         Self {
             client: server.client(),
             server,
@@ -43,6 +51,15 @@ impl Aging {
     async fn causes(&self, guide: &str) -> Vec<RevisionCause> {
         let revisions = self.client.all_revisions(guide).await;
         revisions.iter().map(TaskRevision::cause).collect()
+    }
+
+    /// How many statements an update of a step takes.
+    async fn statements_of_update(&self, step: &str, title: &str) -> f64 {
+        const COUNT: &str = "expertise_database_statement_seconds_count";
+        let before = self.server.metrics().await.sum(COUNT, &[]);
+        let update = step_of(step).titled(title);
+        self.client.updated_step(update, &["title"]).await;
+        self.server.metrics().await.sum(COUNT, &[]) - before
     }
 
     /// Ages the guide, changes it, and asserts that it was kept as it was before.
@@ -162,6 +179,83 @@ async fn what_changes_nothing_keeps_nothing(url: String) {
     assert!(numbers.is_sorted_by(|a, b| a > b), "{numbers:?}");
     assert_eq!(kept.clone().nth(1).map(|it| it.1), Some(Checkpoint));
     assert_eq!(kept.next_back(), Some((1, Requested)));
+    aging.server.shut_down().await;
+}
+
+#[apply(on_own_databases)]
+async fn concurrent_changes_keep_one(url: String) {
+    let mut aging = Aging::start(&url).await;
+    let guide = given_guide(&aging.client).await;
+    let question = aging.client.get_step(&guide.steps[0]).await.accepted();
+    for round in 1..=4 {
+        aging.age(HOUR).await;
+        let question = question.clone();
+        let updates = at_once(&aging.client, 8, move |client, number| {
+            let mut question = question.clone();
+            question.etag.clear();
+            question.feedback_config[0].values[0].value = format!("Yes {round}.{number}");
+            async move { client.update_step(question, &["feedback_config"]).await }
+        });
+        for updated in updates.await {
+            updated.accepted();
+        }
+        let causes = aging.causes(&guide.guid).await;
+        assert_eq!(causes, vec![RevisionCause::Checkpoint; round]);
+    }
+    aging.server.shut_down().await;
+}
+
+#[apply(on_own_databases)]
+async fn a_checkpoint_locks_its_guide_once(url: String) {
+    let mut aging = Aging::start(&url).await;
+    let steps = vec![document_step(StepType::Information, "Read")];
+    let guide = aging.client.imported(document("Guide", steps)).await;
+    let step = guide.steps[0].as_str();
+    let without = aging.statements_of_update(step, "New").await;
+    aging.age(HOUR).await;
+    let with = aging.statements_of_update(step, "Newer").await;
+    assert_eq!(aging.causes(&guide.guid).await.len(), 1);
+    assert!(with > without);
+    assert!(
+        with - without <= MAX_CHECKPOINT_STATEMENTS,
+        "{with} {without}"
+    );
+    aging.server.shut_down().await;
+}
+
+#[apply(on_own_databases)]
+async fn a_guide_that_is_too_large_is_considered_once(url: String) {
+    const LIMIT: usize = 64 * 1024;
+    let settings = with_metrics(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT);
+    let mut aging = Aging::start_with(settings, &url).await;
+    let steps = vec![document_step(StepType::Information, "Read")];
+    let guide = aging.client.imported(document("Guide", steps)).await;
+    for _ in 0..3 {
+        let large = Step {
+            body: Some("x".repeat(LIMIT / 2)),
+            ..information_step(&guide, "Large")
+        };
+        aging.client.given_step(large).await;
+    }
+    let step = guide.steps[0].as_str();
+    let new = aging.statements_of_update(step, "New").await;
+    for titles in [["First", "Second"], ["Third", "Fourth"]] {
+        aging.age(HOUR).await;
+        assert!(aging.statements_of_update(step, titles[0]).await > new);
+        assert_eq!(aging.statements_of_update(step, titles[1]).await, new);
+    }
+    assert_eq!(aging.causes(&guide.guid).await, []);
+    // It is kept once it is small enough.
+    for step in &aging.client.step_order(&guide.guid).await[1..] {
+        aging.client.updated_step(step_of(step), &["body"]).await;
+    }
+    aging
+        .keeps(&guide.guid, async |client| {
+            client
+                .updated_step(step_of(step).titled("Small"), &["title"])
+                .await
+        })
+        .await;
     aging.server.shut_down().await;
 }
 
