@@ -280,6 +280,7 @@ async fn a_large_step_comes_back(client: Client) {
 #[derive(Clone, Debug)]
 enum Act {
     Create(Index),
+    Translate(Index, bool),
     Delete(Index),
     Restore(Index),
 }
@@ -287,20 +288,21 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => any::<Index>().prop_map(Act::Create),
+        2 => any::<(Index, bool)>().prop_map(|(step, locked)| Act::Translate(step, locked)),
         4 => any::<Index>().prop_map(Act::Delete),
         4 => any::<Index>().prop_map(Act::Restore),
     ]
 }
 
-/// The order of a task's steps and its deleted steps, against a model.
+/// The order and content of a task's steps and its deleted steps, against a model.
 #[apply(property_on_both_databases)]
 #[cases(24, vec(act(), 1..60))]
-async fn places_are_those_of_a_model(client: Client, acts: Vec<Act>) {
+async fn steps_are_those_of_a_model(client: Client, acts: Vec<Act>) {
     let guide = client.given_task(task("Guide")).await;
     let mut order: Vec<String> = Vec::new();
     // The latest deletion first, each with the step before it.
-    let mut deleted: Vec<(String, Option<String>)> = Vec::new();
-    for act in acts {
+    let mut deleted: Vec<(Step, Option<String>)> = Vec::new();
+    for (number, act) in acts.into_iter().enumerate() {
         match act {
             Act::Create(after) if order.is_empty() => {
                 let _ = after;
@@ -313,11 +315,17 @@ async fn places_are_those_of_a_model(client: Client, acts: Vec<Act>) {
                 let created = client.create_step_after(new, &order[at]).await.accepted();
                 order.insert(at + 1, created.step.expect("the step").guid);
             }
+            Act::Translate(step, locked) if !order.is_empty() => {
+                let title = format!("Schritt {number}");
+                let translation = step_translation(&title).with_lock(locked);
+                let step = step_of(&order[step.index(order.len())]).translated("de", translation);
+                client.updated_step(step, &["translations"]).await;
+            }
             Act::Delete(step) if !order.is_empty() => {
                 let at = step.index(order.len());
                 let previous = at.checked_sub(1).map(|at| order[at].clone());
-                let step = order.remove(at);
-                client.delete_step(&step).await.accepted();
+                let step = client.get_step(&order.remove(at)).await.accepted();
+                client.delete_step(&step.guid).await.accepted();
                 deleted.insert(0, (step, previous));
             }
             Act::Restore(step) if !deleted.is_empty() => {
@@ -330,10 +338,11 @@ async fn places_are_those_of_a_model(client: Client, acts: Vec<Act>) {
                     (None, None) if !order.is_empty() => (0, Placement::First),
                     (_, None) => (order.len(), Placement::AppendedPrevstepUnknown),
                 };
-                assert_eq!(restored(&client, &step).await.1, expected);
-                order.insert(at, step);
+                let (back, placement) = restored(&client, &step.guid).await;
+                assert_eq!((content(&back), placement), (content(&step), expected));
+                order.insert(at, step.guid);
             }
-            Act::Delete(_) | Act::Restore(_) => {}
+            Act::Translate(..) | Act::Delete(_) | Act::Restore(_) => {}
         }
     }
     assert_eq!(client.step_order(&guide.guid).await, order);
@@ -345,7 +354,7 @@ async fn places_are_those_of_a_model(client: Client, acts: Vec<Act>) {
     let listed = client.list_all_deleted_steps(request).await;
     let listed = listed.into_iter().map(|it| {
         let previous = Some(it.previous_step).filter(|step| !step.is_empty());
-        (it.step.expect("the step").guid, previous)
+        (it.step.expect("the step"), previous)
     });
     assert_eq!(listed.collect::<Vec<_>>(), deleted);
 }

@@ -3,7 +3,11 @@
 use super::{
     delete_revision, deleted_tasks, exported, given_guide, numbers, purge, request, retitle,
 };
-use crate::kit::prelude::*;
+use crate::kit::{
+    prelude::*,
+    server::{Settings, TestServer},
+    sql::SqlConnection,
+};
 
 async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse {
     let mut document = client.exported(task).await;
@@ -97,6 +101,34 @@ async fn a_purged_task_leaves_nothing(client: Client) {
     let failure = client.get_revision(&guide.guid, 1).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
     assert_eq!(deleted_tasks(&client).await, []);
+}
+
+#[apply(on_own_databases)]
+async fn a_purge_leaves_no_row(url: String) {
+    let server = TestServer::start(Settings::new(&url)).await;
+    let client = server.client();
+    let guide = client.given_task(task("Guide")).await;
+    let step = information_step(&guide, "Step").translated("de", step_translation("Schritt"));
+    let step = client.given_step(step).await;
+    client.kept_revision(&guide.guid).await;
+    let named = client.set_revision_alias(&guide.guid, "live", 1);
+    named.await.accepted();
+    client.delete_step(&step.guid).await.accepted();
+    let mut database = SqlConnection::open(&url).await;
+    let before = database.tables_with(client.account()).await;
+    for table in [
+        "deleted_step_translations",
+        "deleted_steps",
+        "task_histories",
+    ] {
+        assert!(before.contains(&table.to_owned()), "{before:?}");
+    }
+    purge(&client, &guide.guid).await;
+    let mut left = database.tables_with(client.account()).await;
+    // The feed says that it was deleted.
+    left.retain(|table| !["accounts", "change_feeds", "changes"].contains(&table.as_str()));
+    assert_eq!(left, Vec::<String>::new());
+    server.shut_down().await;
 }
 
 #[apply(on_both_databases)]
