@@ -22,9 +22,9 @@ pub use condition::{CompiledCondition, Dependencies, TraceReason};
 pub use evaluation::{Evaluation, Evaluator, TaskVisit, Visit, evaluate};
 pub use fingerprint::Fingerprint;
 pub use guide::{
-    Guide, GuideDraft, GuideLimit, GuideStep, GuideStop, GuideTask, MAX_GUIDE_CONDITIONS,
-    MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, SourceStep, SourceTask, SourceTasks,
-    StepPosition, SubtaskEntry, TranslationState, of_document, weight_of,
+    Guide, GuideDraft, GuideLimit, GuideStep, GuideStop, GuideTask, MAX_GUIDE_STEPS,
+    MAX_SUBTASK_LEVELS, SourceStep, SourceTask, SourceTasks, StepPosition, SubtaskEntry,
+    TranslationState, Unpublished, guide_weight, plan_tasks,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{
@@ -32,5 +32,5 @@ pub use references::{
     VariableFilter,
 };
 pub use truth::Truth;
-pub use value::{TargetSet, ValueSet, VariableValue, numeric_text};
-pub use variable::{Outside, OutsideSetter, PossibleValues, Variable, VariableId};
+pub use value::{Criterion, ValueSet, VariableValue, is_numeric};
+pub use variable::{Outside, OutsideSetter, Variable, VariableId};

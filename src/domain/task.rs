@@ -1,7 +1,7 @@
 //! Tasks.
 
 use serde::{Deserialize, Serialize};
-use strum_macros::FromRepr;
+use strum_macros::{AsRefStr, FromRepr};
 
 use super::{
     decide::WriteContext,
@@ -21,9 +21,10 @@ use super::{
 /// Most steps of a task, wiring steps included.
 pub const MAX_TASK_STEPS: usize = 10_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, AsRefStr, FromRepr, Serialize, Deserialize)]
 #[repr(i32)]
 #[serde(into = "i32", try_from = "i32")]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum AccessLevel {
     User = 0,
     Tech = 1,

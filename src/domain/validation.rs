@@ -5,7 +5,6 @@
 //! `walkthrough` makes one boolean formula of all walkthroughs, and `search` decides what
 //! can be true in it.
 
-mod alone;
 #[cfg(test)]
 #[allow(clippy::expect_used, clippy::indexing_slicing)]
 mod brute_force;
@@ -16,8 +15,9 @@ mod finding;
 mod formula;
 mod linked;
 mod observations;
+mod offline;
 mod options;
-mod reach;
+mod reachability;
 mod report;
 mod rules;
 mod search;
@@ -33,13 +33,13 @@ use crate::domain::{
     ids::TaskId,
 };
 
-pub use alone::{DocumentSet, FindingsAlone, UncheckedVariable};
 pub use finding::{Finding, FindingPlace};
+pub use offline::{DocumentSet, OfflineFindings, UncheckedVariable};
 pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
-    Unpublished, ValidationOptions,
+    ValidationOptions,
 };
-pub use report::{FindingCounts, OtherGuides, OutsideReader, ValidationSubject};
+pub use report::{FindingCounts, OtherGuides, ValidationSubject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 
 use report::Report;
@@ -57,12 +57,16 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     linked::check(&mut report);
     content::check(&mut report);
     subtasks::check(&mut report);
-    match check_limits(&mut report) {
-        Some((limit, most)) => {
-            report_too_large(&mut report, limit, most);
-            reach::report_duplicates(&mut report);
+    let limit = subject.guide.limit.or_else(|| {
+        let is_too_deep = subtasks::check_depth(&mut report);
+        is_too_deep.then_some(GuideLimit("subtask_levels", MAX_SUBTASK_LEVELS))
+    });
+    match limit {
+        Some(limit) => {
+            report_too_large(&mut report, limit);
+            reachability::report_duplicates(&mut report);
         }
-        None => reach::check(&mut report, &budget),
+        None => reachability::check(&mut report),
     }
     if report.is_stopped() {
         return None;
@@ -81,16 +85,6 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     Some((findings, counts))
 }
 
-/// Reports the steps below which subtasks are too deep. Returns the name and the value of the
-/// limit that the guide exceeds, if any.
-fn check_limits(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
-    let limit = report.subject.guide.limit;
-    limit.map(GuideLimit::most).or_else(|| {
-        let is_too_deep = subtasks::check_depth(report);
-        is_too_deep.then_some(("subtask_levels", MAX_SUBTASK_LEVELS))
-    })
-}
-
 /// The finding of a guide that is not read, as it has more than so many bytes; `None` if the
 /// options leave it out.
 pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Option<Finding> {
@@ -105,7 +99,7 @@ pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Opti
     (!options.suppresses(&finding)).then_some(finding)
 }
 
-fn report_too_large(report: &mut Report<'_>, limit: &str, most: usize) {
+fn report_too_large(report: &mut Report<'_>, GuideLimit(limit, most): GuideLimit) {
     let facts = [("limit", json!(limit)), ("most", json!(most))];
     let limit = limit.replace('_', " ");
     let message = format!("The guide has more than {most} {limit}.");

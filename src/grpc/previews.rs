@@ -10,7 +10,8 @@ use super::{page::PageTokens, sent_guide};
 use crate::{
     domain::{
         analysis::{
-            Fingerprint, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Truth, VariableValue,
+            Fingerprint, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Truth, Unpublished,
+            VariableValue,
             preview::{
                 AnswerTexts, ChosenText, ListedStep, MAX_FALLBACK_LANGUAGES, MAX_VARIABLE_NAMES,
                 OpenVariable, PreviewOptions, TextLanguages, VisibilityReason,
@@ -78,7 +79,7 @@ pub fn preview_task(
             level,
             texts: TextLanguages::new(language, fallback),
             answers,
-            include_unpublished: message.include_unpublished,
+            unpublished: Unpublished::new(message.include_unpublished),
             subtask_depth: depth?,
         },
         bodies: !message.expand.is_empty(),

@@ -6,8 +6,8 @@ use crate::domain::dependency::{Comparison, Group, PlacedCondition};
 use super::{
     names::full_name,
     truth::Truth,
-    value::{TargetSet, VariableValue},
-    variable::{PossibleValues, Variable, VariableId},
+    value::{Criterion, VariableValue},
+    variable::{Variable, VariableId},
 };
 
 /// Why a condition is TRUE, FALSE or UNKNOWN, in the order of the contract's numbers.
@@ -29,8 +29,7 @@ pub enum TraceReason {
 #[derive(Clone, Debug)]
 pub struct CompiledCondition {
     pub variable: VariableId,
-    pub operator: Comparison,
-    pub targets: TargetSet,
+    pub criterion: Criterion,
     truth_if_unknown: Truth,
 }
 
@@ -59,8 +58,7 @@ pub fn compile(
     group.for_each_condition(&mut |condition| {
         compiled.push(CompiledCondition {
             variable: variable(full_name(condition)),
-            operator: condition.operator,
-            targets: TargetSet::new(&condition.targets),
+            criterion: Criterion::new(condition),
             truth_if_unknown: Truth::Unknown,
         });
     });
@@ -68,21 +66,19 @@ pub fn compile(
 }
 
 impl CompiledCondition {
-    pub fn holds(&self, value: &VariableValue) -> bool {
-        self.targets.satisfied_by(self.operator, value)
-    }
-
     /// Its truth for a value; `None` is a value that is not known.
     pub fn truth(&self, value: Option<&VariableValue>) -> Truth {
-        value.map_or(self.truth_if_unknown, |value| self.holds(value).into())
+        value.map_or(self.truth_if_unknown, |value| {
+            self.criterion.holds(value).into()
+        })
     }
 
     /// The reason of [`Self::truth`] for a value; `None` is a value that is not known.
     pub fn trace_reason(&self, value: Option<&VariableValue>) -> TraceReason {
-        let comparable = match self.operator {
+        let comparable = match self.criterion.operator {
             Comparison::Equal | Comparison::NotEqual => true,
             Comparison::Greater | Comparison::Less => {
-                self.targets.least().is_some()
+                self.criterion.bound().is_some()
                     && value.is_none_or(|value| value.numeric().is_some())
             }
         };
@@ -98,18 +94,19 @@ impl CompiledCondition {
     /// Computes the truth for a value that is not known, now that the possible ones are. If any is
     /// possible, `=` and `!=` hold for some of them; `>` and `<` hold for none without a numeric
     /// target, or beyond the last finite number.
-    pub(super) fn know_possible_values(&mut self, variables: &[Variable]) {
-        let possible = variables.get(self.variable.0).map(|it| &it.possible);
-        let is_told_apart = match (possible, self.operator) {
-            (Some(PossibleValues::Keys(keys)), operator) => {
-                keys.told_apart(operator, &self.targets).next().is_some()
-            }
-            (_, Comparison::Equal | Comparison::NotEqual) => true,
-            (_, Comparison::Greater) => self.targets.least().is_some_and(|it| it < f64::MAX),
-            (_, Comparison::Less) => self.targets.greatest().is_some_and(|it| it > f64::MIN),
+    pub(super) fn set_truth_if_unknown(&mut self, variables: &[Variable]) {
+        let keys = variables
+            .get(self.variable.0)
+            .and_then(|it| it.keys.as_ref());
+        let bound = self.criterion.bound();
+        let is_told_apart = match (keys, self.criterion.operator) {
+            (Some(keys), _) => keys.told_apart(&self.criterion).next().is_some(),
+            (None, Comparison::Equal | Comparison::NotEqual) => true,
+            (None, Comparison::Greater) => bound.is_some_and(|bound| bound < f64::MAX),
+            (None, Comparison::Less) => bound.is_some_and(|bound| bound > f64::MIN),
         };
         if !is_told_apart {
-            self.truth_if_unknown = self.holds(&VariableValue::Unanswered).into();
+            self.truth_if_unknown = self.truth(Some(&VariableValue::Unanswered));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The guide as it is analysed: a task with its steps, and the tasks that its subtask steps
+//! The guide as it is analyzed: a task with its steps, and the tasks that its subtask steps
 //! refer to with theirs, to [`MAX_SUBTASK_LEVELS`] levels.
 //!
-//! Each task is stored once, however many subtask steps refer to it. A walk over the guide
-//! calls [`Guide::subtask_entry`] at each subtask step.
+//! Each task is stored once, however many subtask steps refer to it. [`Guide::route`] has its steps
+//! once per path that leads to them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +13,7 @@ use crate::domain::{
     ids::{StepId, TaskId},
     import::Origin,
     step::{Step, StepType},
-    task::Task,
+    task::{Published, Task},
     translation::Language,
 };
 
@@ -27,30 +27,49 @@ mod document;
 mod route;
 mod size;
 
-pub use build::{GuideDraft, MAX_VARIABLE_KEYS};
-pub use document::of_document;
+pub use build::GuideDraft;
+pub use document::plan_tasks;
 pub use route::{GuideStop, SubtaskEntry};
-pub use size::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, weight_of};
+pub use size::{MAX_GUIDE_STEPS, guide_weight};
 
 /// How many levels of subtasks a guide has below its task.
 pub const MAX_SUBTASK_LEVELS: usize = 8;
 
-/// A limit that a guide exceeds: [`MAX_GUIDE_STEPS`], [`MAX_GUIDE_CONDITIONS`] or
-/// [`MAX_VARIABLE_KEYS`].
+/// A limit of what is analyzed: what it counts, and the most of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuideLimit {
-    Steps,
-    Conditions,
-    Keys,
-}
+pub struct GuideLimit(pub &'static str, pub usize);
 
 impl GuideLimit {
-    pub fn most(self) -> (&'static str, usize) {
-        match self {
-            Self::Steps => ("steps", MAX_GUIDE_STEPS),
-            Self::Conditions => ("conditions", MAX_GUIDE_CONDITIONS),
-            Self::Keys => ("keys", MAX_VARIABLE_KEYS),
+    const STEPS: Self = Self("steps", MAX_GUIDE_STEPS);
+    /// Those of a task that several subtask steps refer to count at each of them, as its steps do.
+    const CONDITIONS: Self = Self("conditions", 20_000);
+    /// The keys of all variables. Those of an observation count once for each variable that it
+    /// sets.
+    const KEYS: Self = Self("keys", 1_000_000);
+}
+
+/// Whether unpublished tasks and steps are treated like published ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unpublished {
+    Excluded,
+    Included,
+}
+
+impl Unpublished {
+    pub fn new(include_unpublished: bool) -> Self {
+        match include_unpublished {
+            true => Self::Included,
+            false => Self::Excluded,
         }
+    }
+
+    /// Whether a task or step with this `published` value can be visible.
+    pub fn shows(self, published: Published) -> bool {
+        self == Self::Included || published == Published::default()
+    }
+
+    pub fn shows_step(self, step: &GuideStep) -> bool {
+        self.shows(step.source.step.content.published)
     }
 }
 
@@ -113,7 +132,7 @@ impl From<Step> for SourceStep {
 /// `None` if they are too deep or too many to read.
 pub type SourceTasks = BTreeMap<TaskId, (SourceTask, Option<Vec<SourceStep>>)>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Guide {
     /// Its tasks, each once, the root first, then by depth and order of the subtask steps.
     pub tasks: Vec<GuideTask>,
@@ -231,6 +250,15 @@ impl GuideTask {
 }
 
 impl GuideStep {
+    fn new(source: SourceStep) -> Self {
+        Self {
+            source,
+            conditions: Vec::new(),
+            sets: Vec::new(),
+            subtask: None,
+        }
+    }
+
     pub fn dependencies(&self) -> Option<Dependencies<'_>> {
         Some(Dependencies {
             group: self.source.step.content.dependencies.as_ref()?,

@@ -9,14 +9,17 @@ use crate::domain::{
     violation::{Path, Reason},
 };
 
-use super::{Guide, GuideLimit, StepPosition, StopSignal, Truth, VariableValue, budget::Budget};
+use super::{
+    Guide, GuideLimit, StepPosition, StopSignal, Truth, Unpublished, VariableId, VariableValue,
+    budget::Budget,
+};
 
 mod open;
 mod state;
 mod text;
 mod visibility;
 
-pub use open::{MAX_KEYS, MAX_OPEN_VARIABLES, OpenVariable};
+pub use open::OpenVariable;
 pub use state::GuideState;
 pub use text::{AnswerTexts, ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};
@@ -30,15 +33,16 @@ pub const MAX_ANSWER_CHARS: usize = 1_000;
 const MAX_OPEN_BYTES: usize = 1024 * 1024;
 pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
+/// The known values of variables, by the names that the request uses.
+pub type Answers = BTreeMap<String, VariableValue>;
+
 #[derive(Clone, Debug)]
 pub struct PreviewOptions {
     /// The access level that sees the guide; `None` ignores the roles of tasks.
     pub level: Option<AccessLevel>,
     pub texts: TextLanguages,
-    /// The known values of variables, by the names that the request uses.
-    pub answers: BTreeMap<String, VariableValue>,
-    /// Whether unpublished tasks and steps count as published.
-    pub include_unpublished: bool,
+    pub answers: Answers,
+    pub unpublished: Unpublished,
     /// How many levels of subtasks are listed.
     pub subtask_depth: usize,
 }
@@ -56,7 +60,7 @@ pub struct Preview {
     pub next_observation: Vec<StepPosition>,
     /// Variables that listed steps of unknown visibility depend on.
     pub open_variables: Vec<OpenVariable>,
-    /// Answers that nothing in the guide reads or sets.
+    /// Answers that nothing in the guide reads or sets, sorted.
     pub unused_answers: Vec<String>,
     /// Answers of observations that are all hidden.
     pub hidden_answers: Vec<String>,
@@ -71,28 +75,45 @@ impl Preview {
         source: &Path<'_>,
         stop: StopSignal<'_>,
     ) -> Result<Option<Self>> {
-        if let Some(limit) = guide.limit {
-            return Err(too_large(limit, source));
+        if let Some(GuideLimit(what, max)) = guide.limit {
+            let description = format!("has more than {max} {what}, those of its subtasks included");
+            return Err(Error::invalid(source, Reason::TooManyElements, description));
         }
-        let mut state = GuideState::of_answers(&guide, &options.answers)?;
+        let mut state = GuideState::from_answers(&guide, &options.answers)?;
         let budget = Budget::new(MAX_OPEN_BYTES, stop);
         let evaluation = visibility::resolve_visibility(&guide, &mut state, &options, &budget);
         let Some(evaluation) = evaluation else {
             return Ok(None);
         };
+        let names = variables_by_name(&guide);
         let listed = || {
             let visits = evaluation.visits.iter();
             visits.filter(|visit| guide.stop(visit.stop).level <= options.subtask_depth)
         };
-        let steps = listed().map(|visit| ListedStep::new(&guide, visit));
+        let unused = options.answers.keys();
+        let unused = unused.filter(|name| !names.contains_key(name.as_str()));
         Ok(Some(Self {
             visible: evaluation.root_visible,
             reasons: visibility::task_reasons(&guide, &evaluation, &options),
-            steps: steps.collect(),
+            steps: listed()
+                .map(|visit| ListedStep::new(&guide, visit))
+                .collect(),
             next_observation: visibility::next_observation(&guide, &evaluation, &state),
-            open_variables: open::open_variables(&guide, &state, &evaluation, listed(), &budget),
-            unused_answers: state::unused_answers(&guide, &options.answers),
-            hidden_answers: visibility::hidden_answers(&guide, &evaluation, &options.answers),
+            open_variables: open::open_variables(
+                &guide,
+                &names,
+                &state,
+                &evaluation,
+                listed(),
+                &budget,
+            ),
+            unused_answers: unused.cloned().collect(),
+            hidden_answers: visibility::hidden_answers(
+                &guide,
+                &names,
+                &evaluation,
+                &options.answers,
+            ),
             texts: options.texts,
             state,
             guide,
@@ -117,11 +138,16 @@ impl Preview {
     }
 }
 
-fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
-    let (what, max) = limit.most();
-    let description = format!("has more than {max} {what}, those of its subtasks included");
-    Error::invalid(source, Reason::TooManyElements, description)
-}
+/// The variables of each name: an account-wide one, and those of tasks.
+type VariablesByName<'a> = BTreeMap<&'a str, Vec<VariableId>>;
 
-#[cfg(test)]
-mod tests;
+fn variables_by_name(guide: &Guide) -> VariablesByName<'_> {
+    let mut names = VariablesByName::new();
+    for (index, variable) in guide.variables.iter().enumerate() {
+        names
+            .entry(&variable.name)
+            .or_default()
+            .push(VariableId(index));
+    }
+    names
+}

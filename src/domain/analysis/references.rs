@@ -11,7 +11,7 @@ use crate::domain::{
 
 use super::{
     names::{account_name, full_name, parse_account_name},
-    value::{TargetSet, VariableValue},
+    value::{Criterion, VariableValue},
 };
 
 /// How a task or variable is used, in the order in which references are listed, and of the contract's numbers.
@@ -97,7 +97,7 @@ impl ReferenceCursor {
         }
     }
 
-    /// Whether a reference stands behind the cursor.
+    /// Whether a reference comes after the cursor.
     pub fn is_before(&self, reference: &Reference) -> bool {
         let at = (reference.kind, reference.id());
         let is_later = |path: &String| reference.place.path > *path;
@@ -140,29 +140,22 @@ impl VariableFilter {
     }
 
     /// The conditions of a group that read the variable, with their paths, in the order of
-    /// the paths.
+    /// the paths. Of an answer, those that may have another truth for it than for others.
     pub fn conditions_reading(&self, group: &Group) -> Vec<(String, Condition)> {
         let answer = self.answer.clone().map(VariableValue::Text);
-        let reads = |condition: &Condition| {
-            let depends = |answer| may_depend_on(condition, answer);
-            full_name(condition) == self.name && answer.as_ref().is_none_or(depends)
+        let depends_on = |condition: &Condition, answer| match condition.operator {
+            Comparison::Equal | Comparison::NotEqual => {
+                Criterion::new(condition).tells_apart(answer)
+            }
+            Comparison::Greater | Comparison::Less => true,
         };
         let placed = group.placed_conditions().into_iter();
         let mut found: Vec<(String, Condition)> = placed
-            .filter(|placed| reads(placed.condition))
+            .filter(|placed| full_name(placed.condition) == self.name)
+            .filter(|placed| (answer.iter()).all(|answer| depends_on(placed.condition, answer)))
             .map(|placed| (placed.path, placed.condition.clone()))
             .collect();
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
         found
-    }
-}
-
-/// Whether a condition may have another truth for this answer than for others.
-fn may_depend_on(condition: &Condition, answer: &VariableValue) -> bool {
-    match condition.operator {
-        Comparison::Equal | Comparison::NotEqual => {
-            TargetSet::new(&condition.targets).satisfied_by(Comparison::Equal, answer)
-        }
-        Comparison::Greater | Comparison::Less => true,
     }
 }

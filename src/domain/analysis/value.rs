@@ -1,15 +1,13 @@
-//! Values of variables, and the sets of values and targets that conditions compare.
+//! Values of variables, and what conditions say of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    iter,
     ops::Bound,
-    sync::Arc,
 };
 
 use ordered_float::OrderedFloat;
 
-use crate::domain::dependency::{Comparison, ConditionTarget};
+use crate::domain::dependency::{Comparison, Condition, ConditionTarget};
 
 /// The value of a variable. Two are equal if type and value are; 0 and -0 are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,10 +20,10 @@ pub enum VariableValue {
     Bool(bool),
 }
 
-/// A comparable form of a value or target. A value and a target are equal if one form matches.
+/// A comparable form of a value or target. A value and a target are equal if they share a form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
-    Text(Arc<str>),
+    Text(String),
     /// A number, or the number that a text value spells.
     Number(OrderedFloat<f64>),
     /// A number, or the number that a text target spells. It differs from [`Self::Number`], as two
@@ -35,42 +33,11 @@ enum Form {
 }
 
 impl Form {
-    fn text(text: &str) -> Self {
-        Self::Text(text.into())
-    }
-
     fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) | Self::SpelledNumber(number) => Some(number.0),
             Self::Text(_) | Self::Bool(_) => None,
         }
-    }
-}
-
-fn text_forms(text: Arc<str>) -> Vec<Form> {
-    let number = numeric_text(&text).map(|number| Form::Number(OrderedFloat(number)));
-    let bool = text.parse().ok().map(Form::Bool);
-    let text = Some(Form::Text(text));
-    [text, number, bool].into_iter().flatten().collect()
-}
-
-fn number_forms(number: f64) -> Vec<Form> {
-    let number = OrderedFloat(number);
-    vec![Form::Number(number), Form::SpelledNumber(number)]
-}
-
-fn bool_forms(value: bool) -> Vec<Form> {
-    vec![Form::Bool(value), Form::text(&value.to_string())]
-}
-
-fn target_forms(target: &ConditionTarget) -> Vec<Form> {
-    match target {
-        ConditionTarget::Text(text) => {
-            let number = numeric_text(text).map(|number| Form::SpelledNumber(OrderedFloat(number)));
-            iter::once(Form::text(text)).chain(number).collect()
-        }
-        ConditionTarget::Number(number) => vec![Form::Number(OrderedFloat(*number))],
-        ConditionTarget::Bool(value) => vec![Form::Bool(*value)],
     }
 }
 
@@ -87,78 +54,97 @@ impl VariableValue {
     fn forms(&self) -> Vec<Form> {
         match self {
             Self::Unanswered => Vec::new(),
-            Self::Text(text) => text_forms(text.as_str().into()),
-            Self::Number(number) => number_forms(*number),
-            Self::Bool(value) => bool_forms(*value),
+            Self::Text(text) => {
+                let number = numeric_text(text).map(|number| Form::Number(number.into()));
+                let bool = text.parse().ok().map(Form::Bool);
+                let text = Some(Form::Text(text.clone()));
+                [text, number, bool].into_iter().flatten().collect()
+            }
+            Self::Number(number) => {
+                let number = OrderedFloat(*number);
+                vec![Form::Number(number), Form::SpelledNumber(number)]
+            }
+            Self::Bool(value) => vec![Form::Bool(*value), Form::Text(value.to_string())],
         }
     }
 }
 
-/// The targets of one or more conditions: their forms, sorted, each once.
-#[derive(Clone, Debug, Default)]
-pub struct TargetSet(Vec<Form>);
+fn target_forms(target: &ConditionTarget) -> Vec<Form> {
+    match target {
+        ConditionTarget::Text(text) => {
+            let number = numeric_text(text).map(|number| Form::SpelledNumber(number.into()));
+            let text = Some(Form::Text(text.clone()));
+            [text, number].into_iter().flatten().collect()
+        }
+        ConditionTarget::Number(number) => vec![Form::Number(OrderedFloat(*number))],
+        ConditionTarget::Bool(value) => vec![Form::Bool(*value)],
+    }
+}
 
-impl TargetSet {
-    pub fn new<'a>(targets: impl IntoIterator<Item = &'a ConditionTarget>) -> Self {
-        Self::from_forms(targets.into_iter().flat_map(target_forms))
+/// What a condition says of a value: an operator, and the forms of its targets, sorted, each once.
+#[derive(Clone, Debug)]
+pub struct Criterion {
+    pub operator: Comparison,
+    targets: Vec<Form>,
+}
+
+impl Criterion {
+    pub fn new(condition: &Condition) -> Self {
+        let targets = condition.targets.iter().flat_map(target_forms);
+        Self::from_forms(condition.operator, targets)
     }
 
-    pub fn union<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
-        Self::from_forms(sets.into_iter().flat_map(|set| set.0.iter().cloned()))
+    /// A criterion for which a value differs from no answer if it does for one of `criteria`. All
+    /// have the operator.
+    pub fn merge<'a>(operator: Comparison, criteria: impl Iterator<Item = &'a Self>) -> Self {
+        Self::from_forms(
+            operator,
+            criteria.flat_map(|one| one.targets.iter().cloned()),
+        )
     }
 
-    fn from_forms(forms: impl Iterator<Item = Form>) -> Self {
-        let mut forms: Vec<Form> = forms.collect();
-        forms.sort_unstable();
-        forms.dedup();
-        Self(forms)
+    fn from_forms(operator: Comparison, forms: impl Iterator<Item = Form>) -> Self {
+        let mut targets: Vec<Form> = forms.collect();
+        targets.sort_unstable();
+        targets.dedup();
+        Self { operator, targets }
     }
 
-    /// How many targets there are; a numeric text counts twice.
-    pub fn count(&self) -> usize {
-        self.0.len()
+    /// How many targets it has; a numeric text counts twice.
+    pub fn target_count(&self) -> usize {
+        self.targets.len()
     }
 
-    /// The least target that is a number or numeric.
-    pub fn least(&self) -> Option<f64> {
-        let numbers = self.0.iter().filter_map(Form::number);
-        numbers.min_by(f64::total_cmp)
-    }
-
-    pub fn greatest(&self) -> Option<f64> {
-        let numbers = self.0.iter().filter_map(Form::number);
-        numbers.max_by(f64::total_cmp)
-    }
-
-    /// Whether a condition with these targets holds for a value. `=`, `>` and `<` need one
-    /// target for which they hold; `!=` needs all.
-    pub fn satisfied_by(&self, operator: Comparison, value: &VariableValue) -> bool {
-        let equals_one = || {
-            let mut forms = value.forms().into_iter();
-            forms.any(|form| self.0.binary_search(&form).is_ok())
-        };
-        let number = || value.numeric();
-        match operator {
-            Comparison::Equal => equals_one(),
-            Comparison::NotEqual => !equals_one(),
-            Comparison::Greater => number().zip(self.least()).is_some_and(|(n, it)| n > it),
-            Comparison::Less => number().zip(self.greatest()).is_some_and(|(n, it)| n < it),
+    /// The target that decides: the least of `>`, the greatest of `<`. `None` for other operators,
+    /// and if no target is numeric.
+    pub fn bound(&self) -> Option<f64> {
+        let numbers = self.targets.iter().filter_map(Form::number);
+        match self.operator {
+            Comparison::Equal | Comparison::NotEqual => None,
+            Comparison::Greater => numbers.min_by(f64::total_cmp),
+            Comparison::Less => numbers.max_by(f64::total_cmp),
         }
     }
 
-    /// The values for which `>` or `<` holds; `None` if it holds for none.
-    fn range(&self, operator: Comparison) -> Option<(Bound<Form>, Bound<Form>)> {
-        let number = |number| Form::Number(OrderedFloat(number));
-        Some(match operator {
-            Comparison::Less => (
-                Bound::Included(number(f64::MIN)),
-                Bound::Excluded(number(self.greatest()?)),
-            ),
-            _ => (
-                Bound::Excluded(number(self.least()?)),
-                Bound::Included(number(f64::MAX)),
-            ),
-        })
+    /// Whether it holds for a value. `=`, `>` and `<` need one target for which they hold; `!=`
+    /// needs all.
+    pub fn holds(&self, value: &VariableValue) -> bool {
+        let equals_one = || {
+            let mut forms = value.forms().into_iter();
+            forms.any(|form| self.targets.binary_search(&form).is_ok())
+        };
+        let number_and_bound = || value.numeric().zip(self.bound());
+        match self.operator {
+            Comparison::Equal => equals_one(),
+            Comparison::NotEqual => !equals_one(),
+            Comparison::Greater => number_and_bound().is_some_and(|(number, it)| number > it),
+            Comparison::Less => number_and_bound().is_some_and(|(number, it)| number < it),
+        }
+    }
+
+    /// Whether it holds for a value, but not for no answer, or the other way round.
+    pub fn tells_apart(&self, value: &VariableValue) -> bool {
+        self.holds(value) != self.holds(&VariableValue::Unanswered)
     }
 }
 
@@ -167,7 +153,7 @@ impl TargetSet {
 pub struct ValueSet {
     count: usize,
     /// The keys among them, in the order in which they were given.
-    keys: Vec<Arc<str>>,
+    keys: Vec<String>,
     /// The values that have each form.
     forms: BTreeMap<Form, Vec<usize>>,
 }
@@ -175,27 +161,31 @@ pub struct ValueSet {
 impl ValueSet {
     pub fn from_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         let mut set = Self::default();
-        for key in keys.into_iter().map(Arc::from) {
-            if !set.forms.contains_key(&Form::Text(Arc::clone(&key))) {
-                set.keys.push(Arc::clone(&key));
-                set.add(text_forms(key));
+        for key in keys {
+            let forms = VariableValue::Text(key.to_owned()).forms();
+            if forms
+                .first()
+                .is_some_and(|text| !set.forms.contains_key(text))
+            {
+                set.keys.push(key.to_owned());
+                set.add(forms);
             }
         }
         set
     }
 
-    /// Keys, and values of every kind that conditions with these targets can tell apart. Conditions
-    /// tell any other value from none of these, or not from an unanswered variable.
+    /// Keys, and values of every kind that conditions can tell apart. Conditions tell any other value
+    /// from none of these, or not from an unanswered variable.
     pub fn told_apart_by<'a>(
-        targets: impl IntoIterator<Item = &'a TargetSet>,
+        criteria: impl IntoIterator<Item = &'a Criterion>,
         keys: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let mut set = Self::from_keys(keys);
         let mut numbers = BTreeSet::new();
-        let targets = targets.into_iter().flat_map(|targets| &targets.0);
+        let targets = criteria.into_iter().flat_map(|one| &one.targets);
         for form in targets.collect::<BTreeSet<&Form>>() {
             if let Form::Text(text) = form {
-                set.add(text_forms(Arc::clone(text)));
+                set.add(VariableValue::Text(text.clone()).forms());
             }
             if let Some(number) = form.number() {
                 let near = [number.next_down(), number, number.next_up()].into_iter();
@@ -203,12 +193,12 @@ impl ValueSet {
             }
         }
         for number in numbers {
-            set.add(number_forms(number.0));
+            set.add(VariableValue::Number(number.0).forms());
             // A text that spells it as no target does.
             set.add(vec![Form::Number(number)]);
         }
-        set.add(bool_forms(true));
-        set.add(bool_forms(false));
+        set.add(VariableValue::Bool(true).forms());
+        set.add(VariableValue::Bool(false).forms());
         set
     }
 
@@ -224,19 +214,21 @@ impl ValueSet {
     }
 
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.keys.iter().map(AsRef::as_ref)
+        self.keys.iter().map(String::as_str)
     }
 
     pub fn index_of_key(&self, key: &str) -> Option<usize> {
-        self.forms.get(&Form::text(key))?.first().copied()
+        self.forms
+            .get(&Form::Text(key.to_owned()))?
+            .first()
+            .copied()
     }
 
     /// Whether one of the values is a number or a numeric text.
     pub fn has_numeric(&self) -> bool {
         let mut numbers = self.forms.range(Form::Number(OrderedFloat(f64::MIN))..);
-        numbers
-            .next()
-            .is_some_and(|(form, _)| form.number().is_some())
+        let first = numbers.next();
+        first.is_some_and(|(form, _)| form.number().is_some())
     }
 
     /// Whether one of the values equals a target.
@@ -245,16 +237,23 @@ impl ValueSet {
         forms.any(|form| self.forms.contains_key(&form))
     }
 
-    /// The values for which a condition has another outcome than for no answer: for which `=`, `>`
-    /// or `<` holds, or `!=` does not. One may be listed twice.
-    pub fn told_apart(
-        &self,
-        operator: Comparison,
-        targets: &TargetSet,
-    ) -> impl Iterator<Item = usize> {
-        let (equal, range) = match operator {
-            Comparison::Equal | Comparison::NotEqual => (targets.0.as_slice(), None),
-            Comparison::Greater | Comparison::Less => (&[][..], targets.range(operator)),
+    /// The values that a criterion [tells apart](Criterion::tells_apart) from no answer. One may be
+    /// listed twice.
+    pub fn told_apart(&self, criterion: &Criterion) -> impl Iterator<Item = usize> {
+        let number = |number| Form::Number(OrderedFloat(number));
+        let range = criterion.bound().map(|bound| match criterion.operator {
+            Comparison::Less => (
+                Bound::Included(number(f64::MIN)),
+                Bound::Excluded(number(bound)),
+            ),
+            _ => (
+                Bound::Excluded(number(bound)),
+                Bound::Included(number(f64::MAX)),
+            ),
+        });
+        let equal = match criterion.operator {
+            Comparison::Equal | Comparison::NotEqual => criterion.targets.as_slice(),
+            Comparison::Greater | Comparison::Less => &[],
         };
         let equal = equal.iter().filter_map(|form| self.forms.get(form));
         let range = range.into_iter().flat_map(|range| self.forms.range(range));
@@ -263,8 +262,14 @@ impl ValueSet {
     }
 }
 
+/// Whether `>` and `<` compare with a target.
+pub fn is_numeric(target: &ConditionTarget) -> bool {
+    let forms = target_forms(target);
+    forms.iter().any(|form| form.number().is_some())
+}
+
 /// The number of a text that consists of one finite JSON number.
-pub fn numeric_text(text: &str) -> Option<f64> {
+fn numeric_text(text: &str) -> Option<f64> {
     // The JSON parser accepts white space around a number.
     let begins = |c: char| c == '-' || c.is_ascii_digit();
     if !text.starts_with(begins) || !text.ends_with(|c: char| c.is_ascii_digit()) {
@@ -280,17 +285,15 @@ mod tests {
 
     use super::*;
 
-    fn equals(value: &VariableValue, target: &ConditionTarget) -> bool {
-        TargetSet::new([target]).satisfied_by(Comparison::Equal, value)
+    fn criterion(operator: Comparison, targets: &[ConditionTarget]) -> Criterion {
+        Criterion::from_forms(operator, targets.iter().flat_map(target_forms))
     }
 
     #[test]
     fn a_text_is_numeric_when_all_of_it_is_a_finite_json_number() {
         for (text, number) in [
-            ("0", 0.0),
             ("-0", 0.0),
             ("12.5", 12.5),
-            ("1e3", 1000.0),
             ("1E+3", 1000.0),
             ("-2.5e-1", -0.25),
             ("9007199254740993", 9_007_199_254_740_992.0),
@@ -298,8 +301,8 @@ mod tests {
             assert_eq!(numeric_text(text), Some(number), "{text}");
         }
         for text in [
-            "", " 1", "1 ", "+1", "01", ".5", "5.", "1e", "0x10", "1e999", "NaN", "Infinity", "１",
-            "1,5", "- 1",
+            "", " 1", "1 ", "+1", "01", ".5", "5.", "1e", "0x10", "1e999", "NaN", "１", "1,5",
+            "- 1",
         ] {
             assert_eq!(numeric_text(text), None, "{text}");
         }
@@ -320,28 +323,9 @@ mod tests {
             (Number(1.0), Target::Bool(true), false),
             (Unanswered, Target::Text(String::new()), false),
         ] {
-            assert_eq!(equals(&value, &target), equal, "{value:?} {target:?}");
+            let equals = criterion(Comparison::Equal, std::slice::from_ref(&target));
+            assert_eq!(equals.holds(&value), equal, "{value:?} {target:?}");
         }
-    }
-    #[test]
-    fn of_several_bounds_one_suffices_and_an_unanswered_variable_satisfies_not_equal_alone() {
-        let text = |text: &str| ConditionTarget::Text(text.to_owned());
-        let bounds = TargetSet::new(&[text("10"), ConditionTarget::Number(20.0), text("x")]);
-        let holding = |value| {
-            let holds = |operator: &Comparison| bounds.satisfied_by(*operator, &value);
-            Comparison::ALL
-                .into_iter()
-                .filter(holds)
-                .collect::<Vec<_>>()
-        };
-        use Comparison::{Equal, Greater, Less, NotEqual};
-        assert_eq!(
-            holding(VariableValue::Number(15.0)),
-            [NotEqual, Greater, Less]
-        );
-        assert_eq!(holding(VariableValue::Number(10.0)), [Equal, Less]);
-        assert_eq!(holding(VariableValue::Bool(true)), [NotEqual]);
-        assert_eq!(holding(VariableValue::Unanswered), [NotEqual]);
     }
 
     fn texts() -> impl Strategy<Value = String> {
@@ -363,66 +347,49 @@ mod tests {
         ]
     }
 
-    fn targets() -> impl Strategy<Value = Vec<ConditionTarget>> {
+    /// A criterion for each operator, with the same targets.
+    fn criteria() -> impl Strategy<Value = [Criterion; 4]> {
         let target = prop_oneof![
             texts().prop_map(ConditionTarget::Text),
             numbers().prop_map(ConditionTarget::Number),
             any::<bool>().prop_map(ConditionTarget::Bool),
         ];
         proptest::collection::vec(target, 1..5)
+            .prop_map(|targets| Comparison::ALL.map(|operator| criterion(operator, &targets)))
     }
 
     proptest! {
         #[test]
-        fn a_set_finds_the_keys_that_each_comparison_tells_apart(
+        fn a_set_finds_the_keys_that_each_criterion_tells_apart(
             given in proptest::collection::vec(texts(), 0..8),
-            targets in targets(),
+            criteria in criteria(),
         ) {
             let set = ValueSet::from_keys(given.iter().map(String::as_str));
-            let keys: Vec<VariableValue> =
-                set.keys().map(|key| VariableValue::Text(key.to_owned())).collect();
             prop_assert!(given.iter().all(|key| set.index_of_key(key).is_some()));
-            prop_assert_eq!(set.count(), keys.len());
-            let compared = TargetSet::new(&targets);
-            for operator in Comparison::ALL {
-                let holds = |value: &VariableValue| compared.satisfied_by(operator, value);
-                let unanswered = holds(&VariableValue::Unanswered);
-                let expected: BTreeSet<usize> = (0..keys.len())
-                    .filter(|index| holds(&keys[*index]) != unanswered)
-                    .collect();
-                let found: BTreeSet<usize> = set.told_apart(operator, &compared).collect();
-                prop_assert_eq!(found, expected, "{:?} {:?}", operator, targets);
-            }
-            for target in &targets {
-                let equal = keys.iter().any(|value| equals(value, target));
-                prop_assert_eq!(set.has_equal(target), equal);
+            for criterion in criteria {
+                let is_told_apart =
+                    |key: &str| criterion.tells_apart(&VariableValue::Text(key.to_owned()));
+                let keys = set.keys().enumerate().filter(|(_, key)| is_told_apart(key));
+                let expected: BTreeSet<usize> = keys.map(|(index, _)| index).collect();
+                let found: BTreeSet<usize> = set.told_apart(&criterion).collect();
+                prop_assert_eq!(found, expected, "{:?}", criterion);
             }
         }
 
         #[test]
-        fn any_value_is_like_one_of_those_that_targets_tell_apart(
+        fn any_value_is_like_one_of_those_that_criteria_tell_apart(
             value in values(),
-            targets in proptest::collection::vec(targets(), 1..4),
+            criteria in proptest::collection::vec(criteria(), 1..4),
         ) {
-            let targets: Vec<TargetSet> = targets.iter().map(TargetSet::new).collect();
-            let set = ValueSet::told_apart_by(&targets, []);
-            let conditions: Vec<_> = Comparison::ALL
-                .into_iter()
-                .flat_map(|operator| targets.iter().map(move |targets| (operator, targets)))
-                .collect();
-            let outcomes = |holds: &dyn Fn(Comparison, &TargetSet) -> bool| -> Vec<bool> {
-                conditions.iter().map(|(operator, targets)| holds(*operator, targets)).collect()
-            };
-            let expected = outcomes(&|operator, targets| {
-                let holds = |value| targets.satisfied_by(operator, value);
-                holds(&value) != holds(&VariableValue::Unanswered)
-            });
+            let criteria = criteria.concat();
+            let set = ValueSet::told_apart_by(&criteria, []);
+            let expected: Vec<bool> = criteria.iter().map(|one| one.tells_apart(&value)).collect();
             // No value of the set has the last index, and is like an unanswered variable.
             let alike = (0..=set.count()).any(|index| {
-                outcomes(&|operator, targets| set.told_apart(operator, targets).any(|it| it == index))
-                    == expected
+                let is_told = |one| set.told_apart(one).any(|it| it == index);
+                criteria.iter().map(is_told).eq(expected.iter().copied())
             });
-            prop_assert!(alike, "{:?} {:?}", value, targets);
+            prop_assert!(alike, "{:?} {:?}", value, criteria);
         }
     }
 }

@@ -26,11 +26,12 @@ pub struct Variable {
     /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
     pub setters: Vec<StepPosition>,
     pub outside: Arc<Outside<OutsideSetter>>,
-    /// Whether its name is an alias of a loop of the guide, or begins with one and a dot.
-    pub is_loop: bool,
+    /// Whether a loop of the guide has it, or the caller declares it.
     pub is_declared: bool,
     pub is_read: bool,
-    pub possible: PossibleValues,
+    /// The keys that it can have; `None` if it can have any text, number or bool. It can always be
+    /// unanswered, too.
+    pub keys: Option<ValueSet>,
 }
 
 /// What uses a variable outside a guide, in the order of their ids.
@@ -50,14 +51,6 @@ pub struct OutsideSetter {
     pub keys: Vec<String>,
 }
 
-/// The values that a variable can have. It can always be unanswered, too.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PossibleValues {
-    Keys(ValueSet),
-    /// Any text, number or bool.
-    Anything,
-}
-
 impl<T> Default for Outside<T> {
     fn default() -> Self {
         Self {
@@ -75,14 +68,34 @@ impl<T> Outside<T> {
 }
 
 impl Variable {
+    pub(super) fn new(task: Option<usize>, name: String) -> Self {
+        Self {
+            name,
+            task,
+            setters: Vec::new(),
+            outside: Arc::default(),
+            is_declared: false,
+            is_read: false,
+            keys: None,
+        }
+    }
+
     /// Whether no observation of the account sets it, no loop has it and the caller does
     /// not declare it.
     pub fn is_unknown(&self) -> bool {
-        self.setters.is_empty() && !self.outside.may_exist() && !self.is_loop && !self.is_declared
+        self.setters.is_empty() && !self.outside.may_exist() && !self.is_declared
+    }
+
+    /// Whether it can have any value. Others have a key of the observations that set them.
+    pub(super) fn may_be_anything(&self) -> bool {
+        self.is_declared || self.is_unknown() || !self.outside.is_complete
     }
 
     /// The keys of all observations that set it, equal ones included.
-    pub(super) fn keys<'a>(&'a self, tasks: &'a [GuideTask]) -> impl Iterator<Item = &'a str> {
+    pub(super) fn setter_keys<'a>(
+        &'a self,
+        tasks: &'a [GuideTask],
+    ) -> impl Iterator<Item = &'a str> {
         let step = |at: &StepPosition| tasks.get(at.task)?.steps.as_ref()?.get(at.step);
         let outside = self.outside.list.iter().flat_map(|setter| &setter.keys);
         let inside = self.setters.iter().filter_map(step);
@@ -90,23 +103,11 @@ impl Variable {
         inside.chain(outside.map(String::as_str))
     }
 
-    /// A variable of a loop, a declared and an unknown one can have any value, and so can one with
-    /// too many setters to read. Others have a key of the observations that set them.
-    pub(super) fn possible_values(&self, tasks: &[GuideTask]) -> PossibleValues {
-        if !self.outside.is_complete || self.is_loop || self.is_declared || self.is_unknown() {
-            return PossibleValues::Anything;
-        }
-        PossibleValues::Keys(ValueSet::from_keys(self.keys(tasks)))
-    }
-
     /// Whether only observations of the guide give it a value.
     pub fn is_set_in_guide_only(&self) -> bool {
-        let is_key = matches!(self.possible, PossibleValues::Keys(_));
-        is_key && !self.setters.is_empty() && !self.outside.may_exist()
+        self.keys.is_some() && !self.setters.is_empty() && !self.outside.may_exist()
     }
-}
 
-impl PossibleValues {
     pub fn may_be(&self, value: &VariableValue) -> bool {
         let target = match value {
             VariableValue::Unanswered => return true,
@@ -114,9 +115,8 @@ impl PossibleValues {
             VariableValue::Number(number) => ConditionTarget::Number(*number),
             VariableValue::Bool(value) => ConditionTarget::Bool(*value),
         };
-        match self {
-            Self::Keys(keys) => keys.has_equal(&target),
-            Self::Anything => true,
-        }
+        self.keys
+            .as_ref()
+            .is_none_or(|keys| keys.has_equal(&target))
     }
 }

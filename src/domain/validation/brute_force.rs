@@ -3,6 +3,7 @@
 mod random_guides;
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     slice,
 };
@@ -10,13 +11,13 @@ use std::{
 use super::*;
 use crate::domain::{
     analysis::{
-        CompiledCondition, Dependencies, Guide, GuideStep, KnownVariables, NEVER, PossibleValues,
-        StepPosition, SubtaskEntry, Truth, VariableId, VariableValue,
-        preview::{GuideState, Preview, PreviewOptions, TextLanguages},
+        CompiledCondition, Dependencies, Guide, KnownVariables, NEVER, StepPosition, StopSignal,
+        Truth, Unpublished, VariableId, VariableValue,
+        preview::{Answers, Preview, PreviewOptions, TextLanguages},
     },
     dependency::{Group, LogicalOperator, Node},
     step::StepType,
-    task::{AccessLevel, Published},
+    task::AccessLevel,
     violation::Path,
 };
 
@@ -26,18 +27,14 @@ use random_guides::Random;
 const GUIDES: usize = 500;
 const MAX_WALKTHROUGHS: usize = 1_000;
 
-fn is_published(step: &GuideStep) -> bool {
-    step.source.step.content.published == Published::default()
-}
-
 /// The values of a variable that conditions here can tell apart, beginning with the unanswered one.
 fn values(guide: &Guide, id: usize) -> Vec<VariableValue> {
     use VariableValue::{Number, Text, Unanswered};
     let text = |text: &str| Text(text.to_owned());
     let mut values = vec![Unanswered];
-    match &guide.variables[id].possible {
-        PossibleValues::Keys(keys) => values.extend(keys.keys().map(text)),
-        PossibleValues::Anything => {
+    match &guide.variables[id].keys {
+        Some(keys) => values.extend(keys.keys().map(text)),
+        None => {
             values.extend(["a", "b", "1", "2", "true", "1.0", "1.5", "2.0"].map(text));
             values.extend([0.0, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0].map(Number));
         }
@@ -45,35 +42,14 @@ fn values(guide: &Guide, id: usize) -> Vec<VariableValue> {
     values
 }
 
-/// Whether dependencies hold, given which conditions do.
-fn hold(
-    dependencies: Option<Dependencies<'_>>,
-    condition: &mut dyn FnMut(&CompiledCondition) -> bool,
-) -> bool {
-    fn group_holds(
-        group: &Group,
-        conditions: &mut slice::Iter<'_, CompiledCondition>,
-        holds: &mut dyn FnMut(&CompiledCondition) -> bool,
-    ) -> bool {
-        let nodes = group.nodes.iter().map(|node| match node {
-            Node::Group(group) => group_holds(group, conditions, holds),
-            Node::Condition(_) => holds(conditions.next().expect("a condition")),
-        });
-        let nodes: Vec<bool> = nodes.collect();
-        match group.operator {
-            LogicalOperator::And => !nodes.contains(&false),
-            LogicalOperator::Or => nodes.contains(&true),
-        }
-    }
-    dependencies.is_none_or(|it| group_holds(it.group, &mut it.conditions.iter(), condition))
-}
-
-/// Goes through a guide in every way.
+/// Goes through a guide in every way, or once with given values.
 struct Walker<'a> {
     guide: &'a Guide,
     /// The values that each variable may have at the start.
     starts: Vec<Vec<VariableValue>>,
     level: AccessLevel,
+    /// A preview has one state: observations set nothing, and what leads back is hidden.
+    is_preview: bool,
     /// For each choice of a walkthrough, what was chosen, and of how many.
     choices: Vec<(usize, usize)>,
     made: usize,
@@ -85,23 +61,22 @@ struct Walker<'a> {
     root_fails: bool,
     comes: BTreeSet<StepPosition>,
     fails: BTreeSet<StepPosition>,
-    sees: BTreeSet<StepPosition>,
+    /// Steps, each behind the subtask steps that lead to it.
+    sees: BTreeSet<Vec<StepPosition>>,
     levels_without_outcome: BTreeSet<i32>,
 }
 
 impl<'a> Walker<'a> {
-    fn new(guide: &'a Guide) -> Self {
+    fn new(guide: &'a Guide, is_preview: bool) -> Self {
         let (mut set, mut read_first) = (BTreeSet::new(), BTreeSet::new());
         let mut read = |conditions: &[CompiledCondition], set: &BTreeSet<VariableId>| {
             let variables = conditions.iter().map(|it| it.variable);
             read_first.extend(variables.filter(|id| !set.contains(id)));
         };
         read(&guide.root().conditions, &set);
-        for (_, step) in guide.shown_stops(is_published) {
-            read(
-                guide.subtask(step).map_or(&[], |task| &task.conditions),
-                &set,
-            );
+        for (_, step) in guide.shown_stops(Unpublished::Excluded) {
+            let subtask = guide.subtask(step);
+            read(subtask.map_or(&[], |task| &task.conditions), &set);
             read(&step.conditions, &set);
             set.extend(&step.sets);
         }
@@ -114,6 +89,7 @@ impl<'a> Walker<'a> {
             guide,
             starts: starts.collect(),
             level: AccessLevel::User,
+            is_preview,
             choices: Vec::new(),
             made: 0,
             values: Vec::new(),
@@ -136,12 +112,9 @@ impl<'a> Walker<'a> {
                 if tried == MAX_WALKTHROUGHS {
                     return false;
                 }
-                self.walk();
-                while self
-                    .choices
-                    .pop_if(|(chosen, count)| *chosen + 1 == *count)
-                    .is_some()
-                {}
+                self.walk(vec![None; self.starts.len()]);
+                let is_last = |(chosen, count): &mut (usize, usize)| *chosen + 1 == *count;
+                while self.choices.pop_if(is_last).is_some() {}
                 match self.choices.last_mut() {
                     Some((chosen, _)) => *chosen += 1,
                     None => break,
@@ -151,15 +124,15 @@ impl<'a> Walker<'a> {
         true
     }
 
-    fn walk(&mut self) {
+    fn walk(&mut self, values: Vec<Option<VariableValue>>) {
         (self.made, self.begins_unanswered, self.has_outcome) = (0, true, false);
-        self.values = vec![None; self.starts.len()];
+        self.values = values;
         if !self.hold(self.guide.root().dependencies()) {
             self.root_fails = true;
             return;
         }
         self.begins = true;
-        self.enter(&mut vec![0]);
+        self.enter(0, &[]);
         if self.begins_unanswered && !self.has_outcome {
             self.levels_without_outcome.insert(self.level.number());
         }
@@ -174,25 +147,41 @@ impl<'a> Walker<'a> {
     }
 
     fn hold(&mut self, dependencies: Option<Dependencies<'_>>) -> bool {
-        hold(dependencies, &mut |condition| {
-            let id = condition.variable.0;
-            if self.values[id].is_none() {
-                let start = self.choose(self.starts[id].len());
-                self.begins_unanswered &= start == 0;
-                self.values[id] = Some(self.starts[id][start].clone());
-            }
-            self.values[id]
-                .as_ref()
-                .is_some_and(|value| condition.holds(value))
-        })
+        dependencies.is_none_or(|it| self.group_holds(it.group, &mut it.conditions.iter()))
     }
 
-    /// Goes through the innermost of the tasks that it is inside of.
-    fn enter(&mut self, inside: &mut Vec<usize>) {
-        let (guide, task) = (self.guide, inside[inside.len() - 1]);
+    fn group_holds(
+        &mut self,
+        group: &Group,
+        conditions: &mut slice::Iter<'_, CompiledCondition>,
+    ) -> bool {
+        let nodes = group.nodes.iter().map(|node| match node {
+            Node::Group(group) => self.group_holds(group, conditions),
+            Node::Condition(_) => self.condition_holds(conditions.next().expect("a condition")),
+        });
+        let nodes: Vec<bool> = nodes.collect();
+        match group.operator {
+            LogicalOperator::And => !nodes.contains(&false),
+            LogicalOperator::Or => nodes.contains(&true),
+        }
+    }
+
+    fn condition_holds(&mut self, condition: &CompiledCondition) -> bool {
+        let id = condition.variable.0;
+        if self.values[id].is_none() {
+            let start = self.choose(self.starts[id].len());
+            self.begins_unanswered &= start == 0;
+            self.values[id] = Some(self.starts[id][start].clone());
+        }
+        let value = self.values[id].as_ref();
+        value.is_some_and(|value| condition.criterion.holds(value))
+    }
+
+    fn enter(&mut self, task: usize, via: &[StepPosition]) {
+        let guide = self.guide;
         for (step, guide_step) in guide.steps(task).iter().enumerate() {
             let at = StepPosition { task, step };
-            if !is_published(guide_step) {
+            if !Unpublished::Excluded.shows_step(guide_step) {
                 continue;
             }
             self.comes.insert(at);
@@ -200,6 +189,7 @@ impl<'a> Walker<'a> {
                 self.fails.insert(at);
                 continue;
             }
+            let path = [via, &[at]].concat();
             if let Some((subtask, index)) = guide.subtask(guide_step).zip(guide_step.subtask) {
                 if index != 0 && !subtask.source.task.content.roles.contains(&self.level) {
                     continue;
@@ -208,14 +198,15 @@ impl<'a> Walker<'a> {
                     self.root_fails |= index == 0;
                     continue;
                 }
-                if !inside.contains(&index) {
-                    inside.push(index);
-                    self.enter(inside);
-                    inside.pop();
+                let leads_here = |at: &StepPosition| guide[*at].subtask == Some(index);
+                match index == 0 || via.iter().any(leads_here) {
+                    true if self.is_preview => continue,
+                    true => {}
+                    false => self.enter(index, &path),
                 }
             }
-            self.sees.insert(at);
-            if !guide_step.sets.is_empty() {
+            self.sees.insert(path);
+            if !guide_step.sets.is_empty() && !self.is_preview {
                 let chosen = self.choose(guide_step.answer_keys().len());
                 let key = guide_step.answer_keys().nth(chosen).expect("a key");
                 for id in &guide_step.sets {
@@ -236,7 +227,7 @@ impl<'a> Walker<'a> {
 
 /// Compares the findings of a guide with all walkthroughs, unless there are too many.
 fn check_findings(guide: &Guide, seed: u64) -> bool {
-    let mut shown = Walker::new(guide);
+    let mut shown = Walker::new(guide, false);
     if !shown.go_through() {
         return false;
     }
@@ -262,63 +253,37 @@ fn check_findings(guide: &Guide, seed: u64) -> bool {
     };
     let (mut unreachable, mut always) = (BTreeSet::new(), BTreeSet::new());
     always.extend((!shown.root_fails && !guide.root().conditions.is_empty()).then_some(None));
-    let steps = guide
-        .steps(0)
-        .iter()
-        .enumerate()
-        .filter(|(_, step)| shown.begins && is_published(step));
-    for (index, step) in steps {
-        let at = StepPosition {
-            task: 0,
-            step: index,
-        };
-        let holds = shown.comes.contains(&at) && !shown.fails.contains(&at);
-        unreachable.extend((!shown.sees.contains(&at)).then_some(Some(index)));
-        always.extend((holds && !step.conditions.is_empty()).then_some(Some(index)));
+    let seen: BTreeSet<&StepPosition> = shown.sees.iter().filter_map(|path| path.last()).collect();
+    for (step, guide_step) in guide.steps(0).iter().enumerate() {
+        let at = StepPosition { task: 0, step };
+        if shown.begins && Unpublished::Excluded.shows_step(guide_step) {
+            let holds = shown.comes.contains(&at) && !shown.fails.contains(&at);
+            unreachable.extend((!seen.contains(&at)).then_some(Some(step)));
+            always.extend((holds && !guide_step.conditions.is_empty()).then_some(Some(step)));
+        }
     }
-    let endings = findings
-        .iter()
-        .filter(|finding| finding.rule == Rule::NoOutcome);
+    let endings = findings.iter().filter(|one| one.rule == Rule::NoOutcome);
     let levels = endings.flat_map(|finding| &finding.levels);
     let levels: BTreeSet<i32> = levels.map(|level| level.number()).collect();
+    let never_visible = found(Rule::NeverVisible);
     assert_eq!(counts.undecided, 0, "seed {seed}");
     assert_eq!(found(Rule::Unreachable), unreachable, "seed {seed}");
     assert_eq!(found(Rule::AlwaysHolds), always, "seed {seed}");
-    assert_eq!(
-        found(Rule::NeverVisible).is_empty(),
-        shown.begins,
-        "seed {seed}"
-    );
+    assert_eq!(never_visible.is_empty(), shown.begins, "seed {seed}");
     assert_eq!(levels, shown.levels_without_outcome, "seed {seed}");
     true
 }
 
-/// Which stops of the route are visible in a state, in their order. The task itself comes first.
-fn visible_in(guide: &Guide, level: AccessLevel, state: &GuideState) -> Vec<bool> {
-    let holds = |dependencies: Option<Dependencies<'_>>| {
-        let value = |id| state.value(id).unwrap_or(&VariableValue::Unanswered);
-        hold(dependencies, &mut |condition| {
-            condition.holds(value(condition.variable))
-        })
+fn preview(guide: Guide, answers: Answers, stop: StopSignal<'_>) -> Option<Preview> {
+    let options = PreviewOptions {
+        level: Some(AccessLevel::User),
+        texts: TextLanguages::default(),
+        answers,
+        unpublished: Unpublished::Excluded,
+        subtask_depth: MAX_SUBTASK_LEVELS,
     };
-    let task_is_visible = |index: usize| {
-        let task = guide.task(index);
-        task.source.task.content.roles.contains(&level) && holds(task.dependencies())
-    };
-    let mut visible = vec![task_is_visible(0)];
-    // For each task that it is inside of, whether an END was visible.
-    let mut ended = Vec::new();
-    for stop in &guide.route {
-        ended.truncate(stop.level + 1);
-        ended.resize(stop.level + 1, false);
-        let step = &guide[stop.position];
-        let entered = visible[stop.parent.map_or(0, |parent| parent + 1)];
-        let shows = is_published(step) && holds(step.dependencies());
-        let subtask = step.subtask.is_none_or(task_is_visible) && stop.entry != SubtaskEntry::Cycle;
-        visible.push(entered && !ended[stop.level] && shows && subtask);
-        ended[stop.level] |= shows && step.step_type() == StepType::End;
-    }
-    visible
+    let preview = Preview::new(guide, options, &Path::root("guid"), stop);
+    preview.expect("within the limits")
 }
 
 /// Compares a preview in which each name has a value, or none.
@@ -326,36 +291,31 @@ fn check_preview(guide: &Guide, random: &mut Random, seed: u64) {
     // Both names of an observation have one value.
     let mut chosen = BTreeMap::new();
     let answers = guide.variables.iter().enumerate().map(|(id, variable)| {
-        let own = variable.name.trim_start_matches("components.7.");
+        let own = variable.name.trim_start_matches("components.1.");
         let value = || random.pick(&values(guide, id));
-        (
-            variable.name.clone(),
-            chosen.entry(own).or_insert_with(value).clone(),
-        )
+        let value = chosen.entry(own).or_insert_with(value).clone();
+        (variable.name.clone(), value)
     });
-    let level = AccessLevel::User;
-    let options = PreviewOptions {
-        level: Some(level),
-        texts: TextLanguages::default(),
-        answers: answers.collect(),
-        include_unpublished: false,
-        subtask_depth: MAX_SUBTASK_LEVELS,
-    };
-    let preview = Preview::new(guide.clone(), options, &Path::root("guid"), NEVER);
-    let preview = preview.expect("within the limits").expect("a preview");
-    let mut variables = guide.variables.iter().enumerate();
-    if variables.any(|(id, it)| it.is_read && preview.state.value(VariableId(id)).is_none()) {
+    let preview = preview(guide.clone(), answers.collect(), NEVER).expect("a preview");
+    let known: Vec<Option<&VariableValue>> = (0..guide.variables.len())
+        .map(|id| preview.state.value(VariableId(id)))
+        .collect();
+    let mut known_variables = guide.variables.iter().zip(&known);
+    if known_variables.any(|(variable, value)| variable.is_read && value.is_none()) {
         // An own name does not take a value that only observations of other tasks have.
         return;
     }
-    let steps = preview.steps.iter().map(|step| step.visible);
-    let said: Vec<Truth> = std::iter::once(preview.visible).chain(steps).collect();
-    let visible = visible_in(guide, level, &preview.state).into_iter();
-    assert_eq!(
-        said,
-        Vec::from_iter(visible.map(Truth::from)),
-        "seed {seed}"
-    );
+    let known = known
+        .into_iter()
+        .map(|it| it.cloned().or(Some(VariableValue::Unanswered)));
+    let mut walker = Walker::new(guide, true);
+    walker.walk(known.collect());
+    assert_eq!(preview.visible, Truth::from(walker.begins), "seed {seed}");
+    for step in &preview.steps {
+        let path = [&step.via[..], &[step.position]].concat();
+        let is_seen = Truth::from(walker.sees.contains(&path));
+        assert_eq!(step.visible, is_seen, "seed {seed}: {path:?}");
+    }
 }
 
 #[test]
@@ -363,11 +323,32 @@ fn both_evaluators_agree_with_trying_everything() {
     let mut compared = 0;
     for seed in 1.. {
         let mut random = Random(seed);
-        let guide = random.guide();
+        let guide = random.guide(NEVER).expect("a guide");
         check_preview(&guide, &mut random, seed);
         compared += usize::from(check_findings(&guide, seed));
         if compared == GUIDES {
             break;
         }
+    }
+}
+
+#[test]
+fn a_preview_that_nobody_waits_for_ends_where_it_is() {
+    let asked = Cell::new(0);
+    let stopping_at = |limit: usize| {
+        asked.set(0);
+        let stop = || {
+            asked.set(asked.get() + 1);
+            asked.get() >= limit
+        };
+        let guide = Random(1).guide(&stop)?;
+        preview(guide, Answers::new(), &stop)
+    };
+    let whole = stopping_at(usize::MAX).expect("a preview");
+    let (all, steps) = (asked.get(), whole.guide.route.len());
+    assert!(steps > 0 && all > whole.guide.variables.len() + steps);
+    for limit in 1..=all {
+        assert!(stopping_at(limit).is_none());
+        assert_eq!(asked.get(), limit);
     }
 }

@@ -6,11 +6,9 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     analysis::{
-        Dependencies, Guide, PossibleValues, StepPosition, ValueSet, Variable, numeric_text,
-        parse_account_name,
+        Dependencies, Guide, StepPosition, Variable, VariableId, is_numeric, parse_account_name,
     },
     dependency::{Comparison, Condition, ConditionTarget},
-    json::number,
 };
 
 use super::{
@@ -35,78 +33,72 @@ struct ReadCondition<'a> {
 pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let walk = WalkOrder::new(guide);
-    let tasks = report.own_tasks().into_iter().map(|own| {
-        let last = walk.tasks.get(&own.index).copied();
-        (own, own.task.dependencies(), last)
-    });
-    let steps = report.own_steps().into_iter().map(|(own, position, step)| {
-        let last = walk.steps.get(&position).map(|(_, last)| *last);
-        (own, step.dependencies(), last)
-    });
-    for (reader, dependencies, last) in tasks.chain(steps) {
+    let tasks = report.own_tasks().into_iter();
+    let tasks = tasks.map(|own| (own, own.task.dependencies()));
+    let steps = report.own_steps().into_iter();
+    let steps = steps.map(|(own, _, step)| (own, step.dependencies()));
+    for (reader, dependencies) in tasks.chain(steps) {
         for (placed, compiled) in dependencies.into_iter().flat_map(Dependencies::placed) {
             if report.is_stopped() {
                 return;
             }
-            let setter = walk.first_setters.get(compiled.variable.0).copied();
-            let setter = setter.flatten();
             let condition = ReadCondition {
                 reader,
                 path: placed.path,
                 source: placed.condition,
                 variable: &guide[compiled.variable],
-                is_before_setters: last.zip(setter).is_some_and(|(last, it)| last < it),
+                is_before_setters: walk.is_before_setters(reader, compiled.variable),
             };
             condition.check(report);
         }
     }
 }
 
-/// Where a walk comes to the steps of a guide, counted in steps, unpublished ones included. A task
+/// When a walk comes to the steps of a guide, counted in steps, unpublished ones included. A task
 /// that several subtask steps enter is visited several times, and so are its steps. Empty if the
 /// guide exceeds a limit.
 struct WalkOrder {
-    /// When a walk comes to each step first and last.
-    steps: HashMap<StepPosition, (usize, usize)>,
-    /// When it last reads the dependencies of each task.
-    tasks: HashMap<usize, usize>,
+    /// When it last reads the dependencies of each task, and of each step of a task.
+    last_reads: HashMap<(usize, Option<usize>), usize>,
     /// When it first comes to an observation that sets each variable.
-    first_setters: Vec<Option<usize>>,
+    first_sets: HashMap<VariableId, usize>,
 }
 
 impl WalkOrder {
     fn new(guide: &Guide) -> Self {
-        let mut steps: HashMap<StepPosition, (usize, usize)> = HashMap::new();
-        let mut tasks = HashMap::from([(0, 0)]);
-        for (stop, place) in guide.route.iter().zip(1..) {
-            steps.entry(stop.position).or_insert((place, place)).1 = place;
-            if let Some(subtask) = guide[stop.position].subtask {
-                tasks.insert(subtask, place);
+        let mut last_reads = HashMap::from([((0, None), 0)]);
+        let mut first_sets = HashMap::new();
+        for (stop, time) in guide.route.iter().zip(1..) {
+            let StepPosition { task, step } = stop.position;
+            last_reads.insert((task, Some(step)), time);
+            let step = &guide[stop.position];
+            last_reads.extend(step.subtask.map(|subtask| ((subtask, None), time)));
+            for variable in &step.sets {
+                first_sets.entry(*variable).or_insert(time);
             }
         }
-        let first_setters = guide.variables.iter().map(|variable| {
-            let setters = variable.setters.iter();
-            setters
-                .filter_map(|setter| Some(steps.get(setter)?.0))
-                .min()
-        });
         Self {
-            first_setters: first_setters.collect(),
-            steps,
-            tasks,
+            last_reads,
+            first_sets,
         }
+    }
+
+    fn is_before_setters(&self, reader: Own<'_>, variable: VariableId) -> bool {
+        let read = self.last_reads.get(&(reader.index, reader.step_index()));
+        let set = self.first_sets.get(&variable);
+        read.zip(set).is_some_and(|(read, set)| read < set)
     }
 }
 
 impl ReadCondition<'_> {
     fn check(&self, report: &mut Report<'_>) {
         let variable = self.variable;
+        let name = &variable.name;
         // To find a suggestion takes a part of a budget of all rules.
         if variable.is_unknown()
             && !self.may_be_set_by_unread_guides(report)
             && !report.skips(Rule::UnknownVariable)
         {
-            let name = &variable.name;
             let message = format!("No observation of the account sets `{name}`.");
             let finding = self.about_variable(Rule::UnknownVariable, message);
             let variables = report.subject.guide.variables.iter();
@@ -122,10 +114,8 @@ impl ReadCondition<'_> {
         }
         if !variable.outside.may_exist() {
             if self.is_read_by_its_only_setter() {
-                let message = format!(
-                    "The observation reads `{}`, which only its own answer sets.",
-                    variable.name
-                );
+                let message =
+                    format!("The observation reads `{name}`, which only its own answer sets.");
                 report.add(self.about_variable(Rule::SelfRead, message));
             } else if self.is_before_setters {
                 report.add(self.answered_later(report.subject.guide));
@@ -143,7 +133,11 @@ impl ReadCondition<'_> {
     }
 
     fn is_read_by_its_only_setter(&self) -> bool {
-        let reader = self.reader.position();
+        let task = self.reader.index;
+        let reader = self
+            .reader
+            .step_index()
+            .map(|step| StepPosition { task, step });
         reader.is_some_and(|reader| self.variable.setters == [reader])
     }
 
@@ -188,7 +182,7 @@ impl ReadCondition<'_> {
 
     /// Reports targets of `=` and `!=` that the variable never has.
     fn check_answers(&self, report: &mut Report<'_>) {
-        let PossibleValues::Keys(keys) = &self.variable.possible else {
+        let Some(keys) = &self.variable.keys else {
             return;
         };
         let name = &self.variable.name;
@@ -202,12 +196,14 @@ impl ReadCondition<'_> {
             if report.skips(Rule::UnknownAnswer) {
                 continue;
             }
-            let fact = target_fact(target);
-            let message = format!("`{name}` is never {fact}.");
-            let facts = [("variable", json!(name)), ("target", fact)];
+            let message = format!("`{name}` is never {}.", json!(target));
+            let facts = [("variable", json!(name)), ("target", json!(target))];
             let below = format!(".targets[{index}]");
-            let finding = self.finding(Rule::UnknownAnswer, &below, facts, message);
-            let mut finding = finding.listing_keys(keys);
+            let mut finding = self.finding(Rule::UnknownAnswer, &below, facts, message);
+            if keys.count() > 0 {
+                let hint = finding.hint.trim_end_matches('.');
+                finding.hint = format!("{hint}: {}.", list_of_keys(keys.keys()));
+            }
             if let ConditionTarget::Text(text) = target {
                 finding = finding.suggesting(text, keys.keys(), &report.budget.hints);
             }
@@ -218,32 +214,28 @@ impl ReadCondition<'_> {
     /// Reports targets and answers that `>` and `<` cannot compare, and several targets.
     fn check_bounds(&self, report: &mut Report<'_>) {
         let name = &self.variable.name;
+        let targets = &self.source.targets;
         let operator = self.source.operator.symbol();
         let facts = || [("variable", json!(name)), ("operator", json!(operator))];
-        for (index, target) in self.source.targets.iter().enumerate() {
+        for (index, target) in targets.iter().enumerate() {
             if is_numeric(target) || report.skips(Rule::NotComparable) {
                 continue;
             }
-            let fact = target_fact(target);
+            let fact = json!(target);
             let message = format!("`{operator}` compares with {fact}, which is not numeric.");
             let below = format!(".targets[{index}]");
             let mut finding = self.finding(Rule::NotComparable, &below, facts(), message);
             finding.facts.insert("target".to_owned(), fact);
             report.add(finding.hint_at_operator_in_value(target));
         }
-        if let PossibleValues::Keys(keys) = &self.variable.possible
-            && !keys.has_numeric()
-        {
+        if (self.variable.keys.as_ref()).is_some_and(|keys| !keys.has_numeric()) {
             let message = format!("`{operator}` reads `{name}`, which has no numeric answer.");
             report.add(self.finding(Rule::NotComparable, "", facts(), message));
         }
-        if self.source.targets.len() > 1 {
-            let targets: Vec<Value> = self.source.targets.iter().map(target_fact).collect();
+        if targets.len() > 1 {
             let message = format!("`{operator}` has {} targets.", targets.len());
             let mut finding = self.finding(Rule::SeveralBounds, "", facts(), message);
-            finding
-                .facts
-                .insert("targets".to_owned(), Value::Array(targets));
+            finding.facts.insert("targets".to_owned(), json!(targets));
             report.add(finding);
         }
     }
@@ -253,14 +245,6 @@ impl ReadCondition<'_> {
 const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
 impl Finding {
-    fn listing_keys(mut self, keys: &ValueSet) -> Self {
-        if keys.count() > 0 {
-            let hint = self.hint.trim_end_matches('.');
-            self.hint = format!("{hint}: {}.", list_of_keys(keys.keys()));
-        }
-        self
-    }
-
     /// Says what to write in place of a target that seems to hold several conditions or values.
     fn hint_at_operator_in_value(mut self, target: &ConditionTarget) -> Self {
         let ConditionTarget::Text(text) = target else {
@@ -275,22 +259,5 @@ impl Finding {
             );
         }
         self
-    }
-}
-
-/// A target as the JSON value of a fact.
-fn target_fact(target: &ConditionTarget) -> Value {
-    match target {
-        ConditionTarget::Text(text) => Value::String(text.clone()),
-        ConditionTarget::Number(value) => number(*value).unwrap_or(Value::Null),
-        ConditionTarget::Bool(value) => Value::Bool(*value),
-    }
-}
-
-fn is_numeric(target: &ConditionTarget) -> bool {
-    match target {
-        ConditionTarget::Text(text) => numeric_text(text).is_some(),
-        ConditionTarget::Number(_) => true,
-        ConditionTarget::Bool(_) => false,
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::domain::analysis::{
-    CompiledCondition, Dependencies, Guide, GuideTask, VariableId, VariableValue,
+    CompiledCondition, Dependencies, GuideTask, VariableId, VariableValue,
 };
 
 use super::{
@@ -21,30 +21,27 @@ struct NeededCondition<'a> {
     condition: &'a CompiledCondition,
     /// The stop of the route at which it must hold.
     stop: usize,
-    /// Whether it is of the task that the visited step refers to.
-    is_of_subtask: bool,
+    /// The task that the visited step refers to, if the condition is one of the task.
+    subtask: Option<&'a GuideTask>,
     path: String,
 }
 
 pub struct ConflictSearch<'a> {
     walkthroughs: &'a Walkthroughs<'a>,
-    guide: &'a Guide,
     /// The stops at the observations that set each variable.
     setters: HashMap<VariableId, Vec<usize>>,
 }
 
 impl<'a> ConflictSearch<'a> {
     pub fn new(walkthroughs: &'a Walkthroughs<'a>) -> Self {
-        let guide = walkthroughs.guide;
         let mut setters: HashMap<VariableId, Vec<usize>> = HashMap::new();
         for visit in &walkthroughs.visits {
-            for variable in &guide[visit.position].sets {
+            for variable in &walkthroughs.guide[visit.position].sets {
                 setters.entry(*variable).or_default().push(visit.stop);
             }
         }
         Self {
             walkthroughs,
-            guide,
             setters,
         }
     }
@@ -69,13 +66,12 @@ impl<'a> ConflictSearch<'a> {
             let key = (variable, self.setters_before(variable, one.stop).len());
             by_variable.entry(key).or_default().push(one);
         }
-        let mut conflicts = by_variable
-            .into_iter()
-            .filter_map(|((variable, _), needed)| {
-                self.contradicting(self.walkthroughs.classes_of(variable)?, needed)
-            });
-        let conflict = conflicts.next().into_iter().flatten();
-        conflict.map(|one| self.place(&one)).collect()
+        let mut groups = by_variable.into_iter();
+        let conflict = groups.find_map(|((variable, _), needed)| {
+            self.contradicting(self.walkthroughs.classes_of(variable)?, needed)
+        });
+        let places = conflict.iter().flatten().map(|one| self.place(one));
+        places.collect()
     }
 
     /// Those of the conditions that no class of values meets together, each left out that can be.
@@ -89,10 +85,11 @@ impl<'a> ConflictSearch<'a> {
         if !self.walkthroughs.budget.hints.spend(work) {
             return None;
         }
+        let outcomes = |one: &NeededCondition<'_>| classes.outcomes(&one.condition.criterion);
         // For each class, how many of the conditions it does not meet.
         let mut unmet = vec![0_usize; classes.count()];
         for one in &needed {
-            for (count, meets) in unmet.iter_mut().zip(classes.outcomes(one.condition)) {
+            for (count, meets) in unmet.iter_mut().zip(outcomes(one)) {
                 *count += usize::from(!meets);
             }
         }
@@ -100,7 +97,7 @@ impl<'a> ConflictSearch<'a> {
             return None;
         }
         needed.retain(|one| {
-            let meets = classes.outcomes(one.condition);
+            let meets = outcomes(one);
             let is_needed = unmet.iter().zip(&meets).any(|pair| pair == (&1, &false));
             if !is_needed {
                 for (count, meets) in unmet.iter_mut().zip(meets) {
@@ -120,7 +117,7 @@ impl<'a> ConflictSearch<'a> {
         while let Some(stop) = open.pop() {
             if known.insert(stop) {
                 let conditions = self.needed_at(stop);
-                open.extend(self.guide.stop(stop).parent);
+                open.extend(self.walkthroughs.guide.stop(stop).parent);
                 open.extend(conditions.iter().filter_map(|it| self.answering_stop(it)));
                 needed.extend(conditions);
             }
@@ -129,27 +126,26 @@ impl<'a> ConflictSearch<'a> {
     }
 
     /// The conditions without which those of a stop's step, and those of the task that it refers
-    /// to, cannot hold.
+    /// to, cannot hold. None if the budget is spent.
     fn needed_at(&self, stop: usize) -> Vec<NeededCondition<'a>> {
-        let step = &self.guide[self.guide.stop(stop).position];
-        let subtask = self.guide.subtask(step).and_then(GuideTask::dependencies);
+        let guide = self.walkthroughs.guide;
+        let step = &guide[guide.stop(stop).position];
+        let subtask = guide.subtask(step);
+        let of_subtask = subtask.and_then(GuideTask::dependencies);
+        let of_step = step.dependencies();
         let mut needed = Vec::new();
-        for (dependencies, is_of_subtask) in [(step.dependencies(), false), (subtask, true)] {
+        for (dependencies, subtask) in [(of_step, None), (of_subtask, subtask)] {
             let conditions = dependencies.into_iter().flat_map(Dependencies::placed);
             let conditions = conditions.filter(|(placed, _)| placed.is_needed);
             needed.extend(conditions.map(|(placed, condition)| NeededCondition {
                 condition,
                 stop,
-                is_of_subtask,
+                subtask,
                 path: placed.path,
             }));
         }
-        if !self
-            .walkthroughs
-            .budget
-            .hints
-            .spend((1 + needed.len()) * PATH_WORK)
-        {
+        let work = (1 + needed.len()) * PATH_WORK;
+        if !self.walkthroughs.budget.hints.spend(work) {
             needed.clear();
         }
         needed
@@ -164,21 +160,24 @@ impl<'a> ConflictSearch<'a> {
 
     /// The only stop that can set the answer that a condition needs.
     fn answering_stop(&self, needed: &NeededCondition<'_>) -> Option<usize> {
-        let variable = needed.condition.variable;
-        let needs_answer = !needed.condition.holds(&VariableValue::Unanswered);
-        let is_set_here = needs_answer && self.walkthroughs.starts_unanswered(variable);
-        match self.setters_before(variable, needed.stop) {
+        let CompiledCondition {
+            variable,
+            criterion,
+            ..
+        } = needed.condition;
+        let needs_answer = !criterion.holds(&VariableValue::Unanswered);
+        let is_set_here = needs_answer && self.walkthroughs.starts_unanswered(*variable);
+        match self.setters_before(*variable, needed.stop) {
             [setter] if is_set_here => Some(*setter),
             _ => None,
         }
     }
 
     fn place(&self, needed: &NeededCondition<'_>) -> FindingPlace {
-        let position = self.guide.stop(needed.stop).position;
-        let subtask = self.guide.subtask(&self.guide[position]);
-        match subtask.filter(|_| needed.is_of_subtask) {
+        let guide = self.walkthroughs.guide;
+        match needed.subtask {
             Some(subtask) => FindingPlace::new(subtask, None, &needed.path),
-            None => FindingPlace::at(self.guide, position, &needed.path),
+            None => FindingPlace::at(guide, guide.stop(needed.stop).position, &needed.path),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    analysis::{GuideStep, TranslationState},
+    analysis::{GuideLimit, GuideStep, TranslationState},
     feedback::Feedback,
     step::StepType,
     translation::{Language, MAX_LANGUAGES, StepTranslation},
@@ -22,7 +22,7 @@ use super::{
 pub fn check(report: &mut Report<'_>) {
     let mut languages = languages(report);
     if languages.len() > MAX_LANGUAGES {
-        report_too_large(report, "languages", MAX_LANGUAGES);
+        report_too_large(report, GuideLimit("languages", MAX_LANGUAGES));
         languages.truncate(MAX_LANGUAGES);
     }
     let languages: Vec<CheckedLanguage> = languages.into_iter().map(CheckedLanguage::new).collect();
@@ -30,7 +30,7 @@ pub fn check(report: &mut Report<'_>) {
     for own in report.own_tasks() {
         check_steps(report, own);
         for language in &languages {
-            check_task_translation(report, own, language);
+            language.check_task(report, own);
         }
     }
     for (own, _, step) in report.own_steps() {
@@ -40,98 +40,17 @@ pub fn check(report: &mut Report<'_>) {
         check_content(report, own, step);
         for checked in &languages {
             let needs_title = needs_title(report, step, &checked.language, &own_indexes);
-            check_step_translation(report, own, step, checked, needs_title);
-        }
-    }
-}
-
-struct CheckedLanguage {
-    language: Language,
-    /// `translations["de"]`
-    path: String,
-    unregistered: Option<String>,
-}
-
-struct Translated {
-    locked: bool,
-    is_outdated: bool,
-}
-
-impl CheckedLanguage {
-    fn new(language: Language) -> Self {
-        Self {
-            path: format!("translations[\"{language}\"]"),
-            unregistered: language.unregistered_subtag(),
-            language,
-        }
-    }
-
-    fn report<const N: usize>(
-        &self,
-        report: &mut Report<'_>,
-        own: Own<'_>,
-        rule: Rule,
-        field: &str,
-        facts: [(&str, Value); N],
-        message: String,
-    ) {
-        let path = format!("{}{field}", self.path);
-        let mut finding = own.finding(rule, &path, facts, message);
-        let language = json!(self.language.as_str());
-        finding.facts.insert("language".to_owned(), language);
-        report.add(finding.in_language(Some(&self.language)));
-    }
-
-    fn check(
-        &self,
-        report: &mut Report<'_>,
-        own: Own<'_>,
-        missing: &[&str],
-        translated: Option<Translated>,
-    ) {
-        let language = &self.language;
-        if !missing.is_empty() && !report.skips(Rule::TranslationMissing) {
-            let message = format!("Not translated into {language}: {}.", missing.join(", "));
-            let facts = [("fields", json!(missing))];
-            self.report(report, own, Rule::TranslationMissing, "", facts, message);
-        }
-        let Some(Translated {
-            locked,
-            is_outdated,
-        }) = translated
-        else {
-            return;
-        };
-        if let Some(subtag) = &self.unregistered
-            && !report.skips(Rule::UnknownLanguage)
-        {
-            let message = match subtag == language.as_str() {
-                true => format!("The language {language} is not registered."),
-                false => format!("`{subtag}` of the language {language} is not registered."),
-            };
-            let facts = [("subtag", json!(subtag))];
-            self.report(report, own, Rule::UnknownLanguage, "", facts, message);
-        }
-        if is_outdated {
-            let (rule, state) = match locked {
-                true => (Rule::TranslationLockedOutdated, "locked translation"),
-                false => (Rule::TranslationOutdated, "translation"),
-            };
-            let message =
-                format!("The {state} into {language} was made from a source that has changed.");
-            self.report(report, own, rule, "", [], message);
+            checked.check_step(report, own, step, needs_title);
         }
     }
 }
 
 fn languages(report: &Report<'_>) -> Vec<Language> {
-    let options = report.subject.options;
-    if !options.languages.is_empty() {
-        let mut seen = BTreeSet::new();
-        let named = options.languages.iter();
-        return named.filter(|it| seen.insert(*it)).cloned().collect();
-    }
+    let named = &report.subject.options.languages;
     let mut all: BTreeSet<&Language> = BTreeSet::new();
+    if !named.is_empty() {
+        return named.iter().filter(|it| all.insert(*it)).cloned().collect();
+    }
     for task in &report.subject.guide.tasks {
         all.extend(task.source.task.content.translations.keys());
         for step in task.steps.iter().flatten() {
@@ -166,50 +85,9 @@ fn check_content(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep) {
     }
     let published = content.published.get();
     if !matches!(published, 0 | 1) {
-        report.add(own.finding(
-            Rule::UnknownPublished,
-            "published",
-            [("published", json!(published))],
-            format!("`published` is {published}."),
-        ));
-    }
-}
-
-fn check_task_translation(report: &mut Report<'_>, own: Own<'_>, checked: &CheckedLanguage) {
-    let source = &own.task.source;
-    let translation = source.task.content.translations.get(&checked.language);
-    let state = source.translations.get(&checked.language);
-    let has_name = translation.is_some_and(|translation| translation.name.is_some());
-    let missing: &[&str] = if has_name { &[] } else { &["name"] };
-    let translated = translation.map(|translation| Translated {
-        locked: translation.locked,
-        is_outdated: state.is_some_and(|state| state.outdated_title),
-    });
-    checked.check(report, own, missing, translated);
-}
-
-fn check_step_translation(
-    report: &mut Report<'_>,
-    own: Own<'_>,
-    step: &GuideStep,
-    checked: &CheckedLanguage,
-    needs_title: bool,
-) {
-    let translation = step.source.step.content.translations.get(&checked.language);
-    let state = step.source.translations.get(&checked.language);
-    let state = state.copied().unwrap_or_default();
-    let missing = missing_fields(step, translation, state, needs_title);
-    let translated = translation.map(|translation| {
-        // A subtask step without a title of its own shows the name of its task.
-        let has_title = translation.title.is_some() || step.step_type() != StepType::Subtask;
-        Translated {
-            locked: translation.locked,
-            is_outdated: (state.outdated_title && has_title) || state.outdated_rest,
-        }
-    });
-    checked.check(report, own, &missing, translated);
-    if let Some(translated) = translation.and_then(|it| it.feedback.as_ref()) {
-        check_keys(report, own, step, checked, translated);
+        let facts = [("published", json!(published))];
+        let message = format!("`published` is {published}.");
+        report.add(own.finding(Rule::UnknownPublished, "published", facts, message));
     }
 }
 
@@ -234,6 +112,150 @@ fn needs_title(
     })
 }
 
+struct CheckedLanguage {
+    language: Language,
+    /// `translations["de"]`
+    path: String,
+    unregistered: Option<String>,
+}
+
+struct Translated {
+    locked: bool,
+    is_outdated: bool,
+}
+
+impl CheckedLanguage {
+    fn new(language: Language) -> Self {
+        Self {
+            path: format!("translations[\"{language}\"]"),
+            unregistered: language.unregistered_subtag(),
+            language,
+        }
+    }
+
+    fn check_task(&self, report: &mut Report<'_>, own: Own<'_>) {
+        let source = &own.task.source;
+        let translation = source.task.content.translations.get(&self.language);
+        let state = source.translations.get(&self.language);
+        let has_name = translation.is_some_and(|translation| translation.name.is_some());
+        let missing: &[&str] = if has_name { &[] } else { &["name"] };
+        let translated = translation.map(|translation| Translated {
+            locked: translation.locked,
+            is_outdated: state.is_some_and(|state| state.outdated_title),
+        });
+        self.check(report, own, missing, translated);
+    }
+
+    fn check_step(
+        &self,
+        report: &mut Report<'_>,
+        own: Own<'_>,
+        step: &GuideStep,
+        needs_title: bool,
+    ) {
+        let translation = step.source.step.content.translations.get(&self.language);
+        let state = step.source.translations.get(&self.language);
+        let state = state.copied().unwrap_or_default();
+        let missing = missing_fields(step, translation, state, needs_title);
+        let translated = translation.map(|translation| {
+            // A subtask step without a title of its own shows the name of its task.
+            let has_title = translation.title.is_some() || step.step_type() != StepType::Subtask;
+            Translated {
+                locked: translation.locked,
+                is_outdated: (state.outdated_title && has_title) || state.outdated_rest,
+            }
+        });
+        self.check(report, own, &missing, translated);
+        if let Some(translated) = translation.and_then(|it| it.feedback.as_ref()) {
+            self.check_keys(report, own, step, translated);
+        }
+    }
+
+    fn check(
+        &self,
+        report: &mut Report<'_>,
+        own: Own<'_>,
+        missing: &[&str],
+        translated: Option<Translated>,
+    ) {
+        let language = &self.language;
+        if !missing.is_empty() && !report.skips(Rule::TranslationMissing) {
+            let message = format!("Not translated into {language}: {}.", missing.join(", "));
+            let facts = [("fields", json!(missing))];
+            self.report(report, own, Rule::TranslationMissing, "", facts, message);
+        }
+        let Some(translated) = translated else {
+            return;
+        };
+        if let Some(subtag) = &self.unregistered
+            && !report.skips(Rule::UnknownLanguage)
+        {
+            let message = match subtag == language.as_str() {
+                true => format!("The language {language} is not registered."),
+                false => format!("`{subtag}` of the language {language} is not registered."),
+            };
+            let facts = [("subtag", json!(subtag))];
+            self.report(report, own, Rule::UnknownLanguage, "", facts, message);
+        }
+        if translated.is_outdated {
+            let (rule, state) = match translated.locked {
+                true => (Rule::TranslationLockedOutdated, "locked translation"),
+                false => (Rule::TranslationOutdated, "translation"),
+            };
+            let message =
+                format!("The {state} into {language} was made from a source that has changed.");
+            self.report(report, own, rule, "", [], message);
+        }
+    }
+
+    fn check_keys(
+        &self,
+        report: &mut Report<'_>,
+        own: Own<'_>,
+        step: &GuideStep,
+        translated: &Feedback,
+    ) {
+        let of_source: BTreeSet<&str> = step.answer_keys().collect();
+        let values = translated.values.iter();
+        let of_translation: BTreeSet<&str> = values.map(|value| value.key.as_str()).collect();
+        if of_source == of_translation || report.skips(Rule::TranslationAnswers) {
+            return;
+        }
+        let missing: Vec<&str> = of_source.difference(&of_translation).copied().collect();
+        let others: Vec<&str> = of_translation.difference(&of_source).copied().collect();
+        let keys = |keys: &[&str]| {
+            let word = if keys.len() == 1 { "key" } else { "keys" };
+            format!("the {word} {}", list_of_keys(keys.iter().copied()))
+        };
+        let lacks = || format!("lacks {} of the source", keys(&missing));
+        let differences = match (missing.is_empty(), others.is_empty()) {
+            (_, true) => lacks(),
+            (true, false) => format!("has {}, not in the source", keys(&others)),
+            (false, false) => format!("{} and has {} instead", lacks(), keys(&others)),
+        };
+        let message = format!("The question in {} {differences}.", self.language);
+        let facts = [("missing", json!(missing)), ("others", json!(others))];
+        let field = ".feedback_config[0].values";
+        self.report(report, own, Rule::TranslationAnswers, field, facts, message);
+    }
+
+    fn report<const N: usize>(
+        &self,
+        report: &mut Report<'_>,
+        own: Own<'_>,
+        rule: Rule,
+        field: &str,
+        facts: [(&str, Value); N],
+        message: String,
+    ) {
+        let path = format!("{}{field}", self.path);
+        let mut finding = own.finding(rule, &path, facts, message);
+        let language = json!(self.language.as_str());
+        finding.facts.insert("language".to_owned(), language);
+        report.add(finding.in_language(Some(&self.language)));
+    }
+}
+
 fn missing_fields(
     step: &GuideStep,
     translation: Option<&StepTranslation>,
@@ -244,52 +266,15 @@ fn missing_fields(
     let has_instructions = !source.step.content.instructions.is_empty();
     let has_question = source.step.kind.feedback().is_some();
     let lacks = |has: fn(&StepTranslation) -> bool| !translation.is_some_and(has);
+    let lacks_title = lacks(|it| it.title.is_some());
+    let lacks_instructions = lacks(|it| !it.instructions.is_empty());
+    let lacks_question = lacks(|it| it.feedback.is_some());
     let fields = [
-        ("title", needs_title && lacks(|it| it.title.is_some())),
+        ("title", needs_title && lacks_title),
         ("body", source.has_body && !state.has_body),
-        (
-            "instructions",
-            has_instructions && lacks(|it| !it.instructions.is_empty()),
-        ),
-        (
-            "feedback_config",
-            has_question && lacks(|it| it.feedback.is_some()),
-        ),
+        ("instructions", has_instructions && lacks_instructions),
+        ("feedback_config", has_question && lacks_question),
     ];
     let missing = fields.into_iter().filter(|(_, is_missing)| *is_missing);
     missing.map(|(field, _)| field).collect()
-}
-
-fn check_keys(
-    report: &mut Report<'_>,
-    own: Own<'_>,
-    step: &GuideStep,
-    checked: &CheckedLanguage,
-    translated: &Feedback,
-) {
-    let of_source: BTreeSet<&str> = step.answer_keys().collect();
-    let values = translated.values.iter();
-    let of_translation: BTreeSet<&str> = values.map(|value| value.key.as_str()).collect();
-    if of_source == of_translation || report.skips(Rule::TranslationAnswers) {
-        return;
-    }
-    let missing: Vec<&str> = of_source.difference(&of_translation).copied().collect();
-    let others: Vec<&str> = of_translation.difference(&of_source).copied().collect();
-    let keys = |keys: &[&str]| {
-        let word = if keys.len() == 1 { "key" } else { "keys" };
-        format!("the {word} {}", list_of_keys(keys.iter().copied()))
-    };
-    let differences = match (missing.as_slice(), others.as_slice()) {
-        (missing, []) => format!("lacks {} of the source", keys(missing)),
-        ([], others) => format!("has {}, not in the source", keys(others)),
-        (missing, others) => format!(
-            "lacks {} of the source and has {} instead",
-            keys(missing),
-            keys(others)
-        ),
-    };
-    let message = format!("The question in {} {differences}.", checked.language);
-    let facts = [("missing", json!(missing)), ("others", json!(others))];
-    let field = ".feedback_config[0].values";
-    checked.report(report, own, Rule::TranslationAnswers, field, facts, message);
 }

@@ -53,25 +53,26 @@ impl FindingPlace {
     /// document, and a wiring step that the document does not have, are not in the request: their
     /// place is the value that manages the task.
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
-        let of_task = task.source.origin.as_ref().map(|origin| &origin.path);
-        let (origin, unlisted) = match step.map(|step| step.source.origin.as_ref()) {
-            None => (of_task, "document.task"),
-            Some(origin) => (origin.map(|origin| &origin.path), "document.steps"),
-        };
-        let path = match origin {
-            None => path.to_owned(),
-            Some(DocumentPath::Listed(above)) => full_path(above, path),
-            Some(DocumentPath::OfValue(value)) => value.clone(),
-            Some(DocumentPath::Unlisted) => full_path(unlisted, path),
-        };
-        let title = match step {
-            None => task.source.task.name.as_str(),
-            Some(step) => &step.source.step.title,
+        let (origin, unlisted, title) = match step {
+            None => {
+                let source = &task.source;
+                let origin = source.origin.as_ref().map(|origin| &origin.path);
+                (origin, "document.task", source.task.name.as_str())
+            }
+            Some(GuideStep { source, .. }) => {
+                let origin = source.origin.as_ref().map(|origin| &origin.path);
+                (origin, "document.steps", source.step.title.as_str())
+            }
         };
         Self {
-            task: text_of(task.guid()),
-            step: text_of(step.and_then(GuideStep::guid)),
-            path,
+            task: task.guid().map_or_else(String::new, |id| id.to_string()),
+            step: (step.and_then(GuideStep::guid)).map_or_else(String::new, |id| id.to_string()),
+            path: match origin {
+                None => path.to_owned(),
+                Some(DocumentPath::Listed(above)) => full_path(above, path),
+                Some(DocumentPath::OfValue(value)) => value.clone(),
+                Some(DocumentPath::Unlisted) => full_path(unlisted, path),
+            },
             title: title.to_owned(),
         }
     }
@@ -79,10 +80,6 @@ impl FindingPlace {
     pub fn at(guide: &Guide, position: StepPosition, path: &str) -> Self {
         Self::new(guide.task(position.task), Some(&guide[position]), path)
     }
-}
-
-fn text_of(id: Option<impl ToString>) -> String {
-    id.map_or_else(String::new, |id| id.to_string())
 }
 
 /// The path of a field below that of its resource in a document.
@@ -99,30 +96,33 @@ const MAX_TEXT_CHARS: usize = 2_048;
 const MAX_LISTED: usize = 100;
 /// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
 const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
-/// About what a finding takes beside its texts.
+/// About what a finding takes in addition to its texts.
 const FINDING_BYTES: usize = 1_024;
-
-/// A text, cut to so many characters with a sign that it was cut.
-pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(max_chars) {
-        None => text.into(),
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
-    }
-}
-
-/// Most keys that a message or hint lists, and most characters of each.
+/// Most keys that a message or hint lists, and most characters of a key or suggestion in it.
 const MAX_SHOWN_KEYS: usize = 10;
-const MAX_SHOWN_KEY_CHARS: usize = 100;
+const MAX_SHOWN_CHARS: usize = 100;
+
+/// A key or name in a message or hint, which may be cut. The facts have all of it.
+pub fn quoted(name: &str) -> String {
+    format!("`{}`", shortened(name, MAX_SHOWN_CHARS))
+}
 
 /// The first keys for a message or hint, and how many more there are.
 pub fn list_of_keys<'k>(keys: impl ExactSizeIterator<Item = &'k str>) -> String {
     let more = keys.len().saturating_sub(MAX_SHOWN_KEYS);
-    let shown = keys.take(MAX_SHOWN_KEYS);
-    let shown = shown.map(|key| format!("`{}`", shortened(key, MAX_SHOWN_KEY_CHARS)));
-    let shown = shown.collect::<Vec<_>>().join(", ");
+    let shown: Vec<String> = keys.take(MAX_SHOWN_KEYS).map(quoted).collect();
+    let shown = shown.join(", ");
     match more {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+/// A text, cut to so many characters with a sign that it was cut.
+fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
     }
 }
 

@@ -11,7 +11,7 @@ impl Literal {
     pub const TRUE: Self = Self(0);
     pub const FALSE: Self = Self(1);
 
-    pub fn of(node: usize) -> Self {
+    pub fn from_node(node: usize) -> Self {
         // `Formula::is_full` is reached long before a node's index exceeds this.
         Self(u32::try_from(node << 1).unwrap_or(u32::MAX - 1))
     }
@@ -52,8 +52,8 @@ pub struct Formula {
 const MAX_NODES: usize = 500_000;
 const MAX_OPERANDS: usize = 2_000_000;
 
-impl Formula {
-    pub fn new() -> Self {
+impl Default for Formula {
+    fn default() -> Self {
         Self {
             nodes: vec![Some(Box::default())],
             samples: vec![Samples::MAX],
@@ -62,7 +62,9 @@ impl Formula {
             gates: HashMap::new(),
         }
     }
+}
 
+impl Formula {
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -102,7 +104,7 @@ impl Formula {
         };
         self.samples.push(samples);
         self.nodes.push(node);
-        Literal::of(self.nodes.len() - 1)
+        Literal::from_node(self.nodes.len() - 1)
     }
 
     /// A linear congruential generator: the same sequence everywhere. Its low bits have short periods.
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn equal_gates_are_one_and_constants_fold() {
-        let mut formula = Formula::new();
+        let mut formula = Formula::default();
         let (a, b) = (formula.input(), formula.input());
         assert_eq!(formula.and([a, b]), formula.and([b, a, Literal::TRUE, a]));
         assert_eq!(formula.and([a, Literal::TRUE, a]), a);
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_full_formula_takes_no_more_nodes() {
-        let mut formula = Formula::new();
+        let mut formula = Formula::default();
         while formula.len() < MAX_NODES {
             assert!(!formula.is_full());
             formula.input();
@@ -204,10 +206,11 @@ mod tests {
         assert_eq!(formula.input(), Literal::FALSE);
         assert_eq!(formula.len(), MAX_NODES);
     }
+
     #[test]
     fn exactly_one_of_the_choices_holds() {
         for count in 1..9 {
-            let mut formula = Formula::new();
+            let mut formula = Formula::default();
             let literals = formula.one_of(count);
             let mut chosen = 0;
             for literal in literals {

@@ -45,17 +45,16 @@ pub fn check(report: &mut Report<'_>) {
                 continue;
             }
             let (name, key) = (feedback.name.as_str(), value.key.as_str());
-            let mut finding = own.finding(
-                Rule::AlwaysShown,
-                &format!("feedback_config[0].values[{index}]"),
-                [("key", json!(key)), ("name", json!(name))],
-                format!(
-                    "The task of the answer `{key}` is shown whatever the answer to `{name}` is."
-                ),
+            let path = format!("feedback_config[0].values[{index}]");
+            let facts = [("key", json!(key)), ("name", json!(name))];
+            let message = format!(
+                "The task of the answer `{key}` is shown whatever the answer to `{name}` is."
             );
+            let mut finding = own.finding(Rule::AlwaysShown, &path, facts, message);
             if let Some(condition) = condition_on(step, &feedback.name, key) {
                 finding.hint = format!(
-                    "Add the condition `{condition}` to the task of the answer, as its `dependency_shorthand` or in its `dependencies`."
+                    "Add the condition `{condition}` to the task of the answer, as its \
+                     `dependency_shorthand` or in its `dependencies`."
                 );
             }
             report.add(finding);

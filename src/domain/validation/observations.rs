@@ -5,27 +5,30 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{CompiledCondition, GuideStep, StepPosition, TargetSet, VariableId, VariableValue},
+    analysis::{Criterion, GuideStep, StepPosition, VariableId, VariableValue},
     dependency::Comparison,
     feedback::Feedback,
 };
 
 use super::{
     finding::FindingPlace,
-    report::{OutsideReader, Own, Report},
+    report::{Own, Report},
     rules::Rule,
 };
 
+const NAME: &str = "feedback_config[0].name";
+const VALUES: &str = "feedback_config[0].values";
+
 pub fn check(report: &mut Report<'_>) {
-    let mut readers: HashMap<VariableId, Vec<&CompiledCondition>> = HashMap::new();
+    let mut readers: HashMap<VariableId, Vec<&Criterion>> = HashMap::new();
     for condition in report.subject.guide.conditions() {
         let readers = readers.entry(condition.variable);
-        readers.or_default().push(condition);
+        readers.or_default().push(&condition.criterion);
     }
     // Many observations may set the same variable.
     let mut uses: HashMap<VariableId, Option<VariableUse>> = HashMap::new();
     for (own, _, step) in report.own_steps() {
-        let Some(feedback) = observed(step) else {
+        let Some(feedback) = step.source.step.kind.observation_feedback() else {
             continue;
         };
         if report.is_stopped() {
@@ -35,8 +38,9 @@ pub fn check(report: &mut Report<'_>) {
         check_texts(report, own, step, feedback);
         for id in &step.sets {
             uses.entry(*id).or_insert_with(|| {
-                let inside = readers.get(id).map_or(&[][..], Vec::as_slice);
-                Some(VariableUse::new(inside, outside_readers(report, *id)?))
+                let mut criteria = readers.remove(id).unwrap_or_default();
+                criteria.extend(outside_readers(report, *id)?);
+                Some(VariableUse::new(&criteria))
             });
         }
         let uses = step.sets.iter().filter_map(|id| uses.get(id));
@@ -46,19 +50,12 @@ pub fn check(report: &mut Report<'_>) {
     }
 }
 
-fn observed(step: &GuideStep) -> Option<&Feedback> {
-    step.source.step.kind.observation_feedback()
-}
-
 fn check_answers(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback) {
     if let [only] = feedback.values.as_slice() {
         let key = only.key.as_str();
-        report.add(own.finding(
-            Rule::SingleAnswer,
-            "feedback_config[0].values",
-            [("answer", json!(key))],
-            format!("`{key}` is the only answer."),
-        ));
+        let facts = [("answer", json!(key))];
+        let message = format!("`{key}` is the only answer.");
+        report.add(own.finding(Rule::SingleAnswer, VALUES, facts, message));
     }
 }
 
@@ -78,12 +75,10 @@ fn check_texts(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, feedback
             if earlier == key || report.skips(Rule::DuplicateText) {
                 continue;
             }
-            let finding = own.finding(
-                Rule::DuplicateText,
-                &format!("{prefix}feedback_config[0].values[{index}]"),
-                [("text", json!(text)), ("answers", json!([earlier, key]))],
-                format!("The answers `{earlier}` and `{key}` both show \"{text}\"."),
-            );
+            let path = format!("{prefix}{VALUES}[{index}]");
+            let facts = [("text", json!(text)), ("answers", json!([earlier, key]))];
+            let message = format!("The answers `{earlier}` and `{key}` both show \"{text}\".");
+            let finding = own.finding(Rule::DuplicateText, &path, facts, message);
             report.add(finding.in_language(language));
         }
     }
@@ -95,12 +90,9 @@ fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, uses: &
     let manages = feedback.linked || feedback.values.iter().any(|value| value.link.is_some());
     if !uses.iter().any(|it| it.is_read) {
         if !manages {
-            report.add(own.finding(
-                Rule::Unused,
-                "feedback_config[0].name",
-                [("variable", json!(name))],
-                format!("Nothing in the account reads `{name}`."),
-            ));
+            let facts = [("variable", json!(name))];
+            let message = format!("Nothing in the account reads `{name}`.");
+            report.add(own.finding(Rule::Unused, NAME, facts, message));
         }
         return;
     }
@@ -117,52 +109,42 @@ fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, uses: &
             continue;
         }
         let key = value.key.as_str();
-        report.add(own.finding(
-            Rule::UnusedAnswer,
-            &format!("feedback_config[0].values[{index}]"),
-            [("variable", json!(name)), ("answer", json!(key))],
-            format!("No condition distinguishes the answer `{key}` of `{name}`."),
-        ));
+        let path = format!("{VALUES}[{index}]");
+        let facts = [("variable", json!(name)), ("answer", json!(key))];
+        let message = format!("No condition distinguishes the answer `{key}` of `{name}`.");
+        report.add(own.finding(Rule::UnusedAnswer, &path, facts, message));
     }
 }
 
-/// What the conditions of the account compare a variable with.
+/// What the conditions of the account say of a variable.
 struct VariableUse {
     is_read: bool,
-    equal: TargetSet,
-    above: TargetSet,
-    below: TargetSet,
+    /// One criterion for each operator.
+    criteria: [Criterion; 4],
 }
 
 impl VariableUse {
-    fn new(inside: &[&CompiledCondition], outside: &[OutsideReader]) -> Self {
-        let inside = inside.iter().map(|one| (one.operator, &one.targets));
-        let outside = outside.iter().map(|one| (one.operator, &one.targets));
-        let conditions = inside.chain(outside);
-        let targets = |operators: &[Comparison]| {
-            let compared = conditions.clone().filter(|one| operators.contains(&one.0));
-            TargetSet::union(compared.map(|(_, targets)| targets))
+    fn new(criteria: &[&Criterion]) -> Self {
+        let merge = |operator| {
+            let with_operator = criteria.iter().filter(|one| one.operator == operator);
+            Criterion::merge(operator, with_operator.copied())
         };
         Self {
-            equal: targets(&[Comparison::Equal, Comparison::NotEqual]),
-            above: targets(&[Comparison::Greater]),
-            below: targets(&[Comparison::Less]),
-            is_read: conditions.clone().next().is_some(),
+            is_read: !criteria.is_empty(),
+            criteria: Comparison::ALL.map(merge),
         }
     }
 
     /// Whether some condition has another truth for an answer than for none.
     fn tells_apart(&self, key: &str) -> bool {
         let answer = VariableValue::Text(key.to_owned());
-        self.equal.satisfied_by(Comparison::Equal, &answer)
-            || self.above.satisfied_by(Comparison::Greater, &answer)
-            || self.below.satisfied_by(Comparison::Less, &answer)
+        self.criteria.iter().any(|one| one.tells_apart(&answer))
     }
 }
 
-/// The conditions outside the guide that read a variable; `None` if there are too many to
+/// What the conditions outside the guide say of a variable; `None` if there are too many to
 /// read.
-fn outside_readers<'a>(report: &Report<'a>, id: VariableId) -> Option<&'a [OutsideReader]> {
+fn outside_readers<'a>(report: &Report<'a>, id: VariableId) -> Option<&'a [Criterion]> {
     let variable = &report.subject.guide[id];
     let readers = report.subject.readers.get(&variable.name);
     match readers.filter(|_| variable.task.is_none()) {
@@ -188,7 +170,7 @@ pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
     let mut known: HashMap<(usize, &str), Vec<StepPosition>> = HashMap::new();
     let mut duplicates = Vec::new();
     for (own, position, step) in report.own_steps() {
-        let Some(feedback) = observed(step) else {
+        let Some(feedback) = step.source.step.kind.observation_feedback() else {
             continue;
         };
         let name = feedback.name.as_str();
@@ -215,7 +197,6 @@ pub fn report_duplicate(
     duplicate: &DuplicateName<'_>,
     together: Option<bool>,
 ) {
-    const NAME: &str = "feedback_config[0].name";
     let DuplicateName {
         own, name, earlier, ..
     } = duplicate;

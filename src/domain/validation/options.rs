@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::{
-    analysis::{GuideStep, KnownVariables},
-    task::Published,
+    analysis::{KnownVariables, Unpublished},
     translation::Language,
 };
 
@@ -17,26 +16,6 @@ pub const MAX_RULE_SETTINGS: usize = 100;
 pub const MAX_SUPPRESSIONS: usize = 1_000;
 /// Longest path of a suppression, in code points.
 pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unpublished {
-    /// Walkthroughs do not see unpublished tasks and steps.
-    Excluded,
-    /// Unpublished tasks and steps are treated like published ones.
-    Included,
-}
-
-impl Unpublished {
-    /// Whether walkthroughs see what has this `published` value.
-    pub fn shows(self, published: Published) -> bool {
-        self == Self::Included || published == Published::default()
-    }
-
-    /// Whether walkthroughs can see a step, as far as `published` decides it.
-    pub fn shows_step(self, step: &GuideStep) -> bool {
-        self.shows(step.source.step.content.published)
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSetting {
@@ -63,6 +42,7 @@ pub struct ValidationOptions {
     pub known_variables: KnownVariables,
     /// The languages that are checked; empty: those that the guide has translations in.
     pub languages: Vec<Language>,
+    /// Whether walkthroughs see unpublished tasks and steps.
     pub unpublished: Unpublished,
     /// Findings below it are left out.
     pub min_severity: Severity,

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::domain::{
-    analysis::{Budget, Guide, GuideStep, GuideTask, Outside, StepPosition, StopSignal, TargetSet},
-    dependency::Comparison,
+use crate::domain::analysis::{
+    Budget, Criterion, Guide, GuideStep, GuideTask, Outside, StepPosition, StopSignal,
 };
 
 use super::{
@@ -28,18 +27,11 @@ pub struct FindingCounts {
     pub undecided: usize,
 }
 
-/// A condition outside a guide that reads a variable of the guide.
-#[derive(Clone, Debug)]
-pub struct OutsideReader {
-    pub operator: Comparison,
-    pub targets: TargetSet,
-}
-
 #[derive(Clone, Copy)]
 pub struct ValidationSubject<'a> {
     pub guide: &'a Guide,
-    /// The conditions outside that read its variables, by name.
-    pub readers: &'a BTreeMap<String, Outside<OutsideReader>>,
+    /// What the conditions outside that read its variables say of them, by name.
+    pub readers: &'a BTreeMap<String, Outside<Criterion>>,
     pub options: &'a ValidationOptions,
     /// Whether its variables were looked up in the other guides of the account.
     pub other_guides: OtherGuides,
@@ -62,6 +54,7 @@ pub struct Own<'a> {
     /// The index of the task in [`Guide::tasks`].
     pub index: usize,
     pub task: &'a GuideTask,
+    /// Its index, and itself.
     step: Option<(usize, &'a GuideStep)>,
 }
 
@@ -79,10 +72,12 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub fn new(subject: ValidationSubject<'a>, budget: &'a Budget<'a>) -> Self {
+        let mut own = Vec::new();
+        add_own_tasks(subject.guide, 0, &mut BTreeSet::new(), &mut own);
         Self {
             subject,
             budget,
-            own: own_tasks(subject.guide),
+            own,
             findings: Vec::new(),
             counts: FindingCounts::default(),
         }
@@ -105,17 +100,13 @@ impl<'a> Report<'a> {
     pub fn own_steps(&self) -> Vec<OwnStep<'a>> {
         let guide = self.subject.guide;
         let steps = self.own.iter().flat_map(|own| {
-            let steps = guide.steps(own.index).iter().enumerate();
-            steps.map(|(index, step)| {
-                let position = StepPosition {
-                    task: own.index,
-                    step: index,
-                };
+            let (task, steps) = (own.index, guide.steps(own.index).iter().enumerate());
+            steps.map(move |(step, guide_step)| {
                 let step_of_own = Own {
-                    step: Some((index, step)),
+                    step: Some((step, guide_step)),
                     ..*own
                 };
-                (step_of_own, position, step)
+                (step_of_own, StepPosition { task, step }, guide_step)
             })
         });
         steps.collect()
@@ -189,43 +180,35 @@ impl Own<'_> {
         message: String,
     ) -> Finding {
         let place = FindingPlace::new(self.task, self.step.map(|(_, step)| step), path);
-        let order = (self.order, self.step.map(|(index, _)| index));
-        Finding::new(rule, place, order, facts, message)
+        Finding::new(rule, place, (self.order, self.step_index()), facts, message)
     }
 
-    pub fn position(&self) -> Option<StepPosition> {
-        let (step, _) = self.step?;
-        let task = self.index;
-        Some(StepPosition { task, step })
+    pub fn step_index(&self) -> Option<usize> {
+        self.step.map(|(index, _)| index)
     }
 }
 
-/// The root and the tasks that it manages, in the order of the guide.
-fn own_tasks(guide: &Guide) -> Vec<Own<'_>> {
-    fn add<'a>(
-        guide: &'a Guide,
-        index: usize,
-        known: &mut BTreeSet<usize>,
-        own: &mut Vec<Own<'a>>,
-    ) {
-        if !known.insert(index) {
-            return;
-        }
-        let task = guide.task(index);
-        own.push(Own {
-            order: own.len(),
-            index,
-            task,
-            step: None,
-        });
-        for subtask in guide.steps(index).iter().filter_map(|step| step.subtask) {
-            let managed = guide.task(subtask).source.task.managed;
-            if managed.is_some_and(|managed| managed.parent == task.source.task.guid) {
-                add(guide, subtask, known, own);
-            }
+/// Adds a task and the tasks that it manages, in the order of the guide.
+fn add_own_tasks<'a>(
+    guide: &'a Guide,
+    index: usize,
+    known: &mut BTreeSet<usize>,
+    own: &mut Vec<Own<'a>>,
+) {
+    if !known.insert(index) {
+        return;
+    }
+    let task = guide.task(index);
+    own.push(Own {
+        order: own.len(),
+        index,
+        task,
+        step: None,
+    });
+    for subtask in guide.steps(index).iter().filter_map(|step| step.subtask) {
+        let managed = guide.task(subtask).source.task.managed;
+        if managed.is_some_and(|managed| managed.parent == task.source.task.guid) {
+            add_own_tasks(guide, subtask, known, own);
         }
     }
-    let mut own = Vec::new();
-    add(guide, 0, &mut BTreeSet::new(), &mut own);
-    own
 }

@@ -2,10 +2,7 @@
 //! SAT solver. The solver gets a variable for each node that the literal depends on. A gate's
 //! clauses say that it implies each of its operands, and that all of them together imply it.
 
-use std::{
-    cell::Cell,
-    collections::{HashMap, HashSet},
-};
+use std::{cell::Cell, collections::HashMap};
 
 use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 
@@ -47,7 +44,7 @@ impl Assignment {
                 None => drop(inputs.insert(literal.node(), !literal.negated())),
             }
         }
-        let unchanged = |node| self.of(Literal::of(node));
+        let unchanged = |node| self.of(Literal::from_node(node));
         Self::new(formula, |node| {
             inputs
                 .get(&node)
@@ -61,9 +58,8 @@ impl Assignment {
 pub struct Search<'a> {
     pub formula: Formula,
     budget: &'a Budget<'a>,
-    /// Literals that were true in an assignment of the solver.
-    seen: HashSet<Literal>,
-    impossible: HashSet<Literal>,
+    /// Literals that were true in an assignment of the solver, and literals that cannot be true.
+    known: HashMap<Literal, bool>,
     /// For each node, the last question that depends on it, and its variable in that question.
     variables: Vec<(usize, Var)>,
     question: usize,
@@ -74,8 +70,7 @@ impl<'a> Search<'a> {
         Self {
             formula,
             budget,
-            seen: HashSet::new(),
-            impossible: HashSet::new(),
+            known: HashMap::from([(Literal::FALSE, false)]),
             variables: Vec::new(),
             question: 0,
         }
@@ -83,11 +78,12 @@ impl<'a> Search<'a> {
 
     /// Whether the literal can be true; `None` if the budget was spent before that was decided.
     pub fn is_possible(&mut self, literal: Literal) -> Option<bool> {
-        let is_known = |it: Literal| self.formula.is_sampled(it) || self.seen.contains(&it);
+        let is_true =
+            |it: Literal| self.formula.is_sampled(it) || self.known.get(&it) == Some(&true);
         // A negated gate is true if one of its operands is false.
         let operands = self.formula.operands(literal.node()).unwrap_or_default();
-        let has_known = literal.negated() && operands.iter().any(|operand| is_known(!*operand));
-        if has_known || is_known(literal) {
+        let has_false = literal.negated() && operands.iter().any(|operand| is_true(!*operand));
+        if has_false || is_true(literal) {
             return Some(true);
         }
         Some(self.example(literal)?.is_some())
@@ -96,17 +92,15 @@ impl<'a> Search<'a> {
     /// An assignment in which the literal is true, or `Some(None)` if there is none; `None` if the
     /// budget was spent before that was decided.
     pub fn example(&mut self, literal: Literal) -> Option<Option<Assignment>> {
+        let is_impossible = |it: &Literal| self.known.get(it) == Some(&false);
         let operands = self.formula.operands(literal.node()).unwrap_or_default();
-        let needs_impossible = operands.iter().any(|one| self.impossible.contains(one));
-        if literal == Literal::FALSE
-            || self.impossible.contains(&literal)
-            || (!literal.negated() && needs_impossible)
-        {
+        let needs_impossible = !literal.negated() && operands.iter().any(is_impossible);
+        if needs_impossible || is_impossible(&literal) {
             return Some(None);
         }
         let example = self.solve(literal);
         if let Some(None) = example {
-            self.impossible.insert(literal);
+            self.known.insert(literal, false);
         }
         example
     }
@@ -141,7 +135,7 @@ impl<'a> Search<'a> {
             if let Some(operands) = operands {
                 open.extend(operands.iter().map(|operand| operand.node()));
                 solver.cb_mut().decision += operands.len();
-                gates.push((Literal::of(node), operands));
+                gates.push((Literal::from_node(node), operands));
             }
         }
         let lit = |literal: Literal| {
@@ -165,15 +159,15 @@ impl<'a> Search<'a> {
             return (result == lbool::FALSE).then_some(None);
         }
         let is_true = |literal: Literal| solver.value_lit(lit(literal)) == lbool::TRUE;
-        let literals = nodes.into_iter().map(Literal::of);
-        self.seen
-            .extend(literals.map(|one| if is_true(one) { one } else { !one }));
+        let literals = nodes.into_iter().map(Literal::from_node);
+        let true_ones = literals.map(|one| if is_true(one) { one } else { !one });
+        self.known.extend(true_ones.map(|one| (one, true)));
         // Inputs that the literal does not depend on are false.
         let is_asked = |node: usize| {
             let variable = self.variables.get(node);
             variable.is_some_and(|it| it.0 == self.question)
         };
-        let input = |node| is_asked(node) && is_true(Literal::of(node));
+        let input = |node| is_asked(node) && is_true(Literal::from_node(node));
         Some(Some(Assignment::new(&self.formula, input)))
     }
 }
@@ -213,7 +207,7 @@ mod tests {
         #[test]
         fn the_search_agrees_with_trying_every_assignment(gates in formulas()) {
             const INPUTS: usize = 6;
-            let mut formula = Formula::new();
+            let mut formula = Formula::default();
             let mut literals: Vec<Literal> = (0..INPUTS).map(|_| formula.input()).collect();
             for operands in gates {
                 let operands: Vec<Literal> = operands
@@ -246,7 +240,7 @@ mod tests {
     fn a_hard_question_is_undecided_and_later_ones_are_answered() {
         // More pigeons than holes: no solver of this kind proves it quickly.
         const HOLES: usize = 11;
-        let mut formula = Formula::new();
+        let mut formula = Formula::default();
         let holes: Vec<Vec<Literal>> = (0..=HOLES).map(|_| formula.one_of(HOLES)).collect();
         let mut apart = Vec::new();
         for (index, one) in holes.iter().enumerate() {

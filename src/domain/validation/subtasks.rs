@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, SubtaskEntry},
+    analysis::{
+        Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, SubtaskEntry, Unpublished,
+    },
     task::AccessLevel,
 };
 
 use super::{
     finding::{Finding, FindingPlace},
-    options::Unpublished,
     report::{Own, Report},
     rules::{Rule, Severity},
 };
@@ -37,12 +38,9 @@ fn check_published(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, subt
     }
     let name = subtask.source.task.name.as_str();
     let published = content.published.get();
-    report.add(own.finding(
-        Rule::SubtaskUnpublished,
-        SUBTASK,
-        [("subtask", json!(name)), ("published", json!(published))],
-        format!("`published` of the subtask \"{name}\" is {published}."),
-    ));
+    let facts = [("subtask", json!(name)), ("published", json!(published))];
+    let message = format!("`published` of the subtask \"{name}\" is {published}.");
+    report.add(own.finding(Rule::SubtaskUnpublished, SUBTASK, facts, message));
 }
 
 fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
@@ -53,17 +51,13 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
     if without.is_empty() {
         return;
     }
-    let names: Vec<&str> = without.iter().map(|level| level_name(*level)).collect();
+    let names: Vec<&str> = without.iter().map(AsRef::as_ref).collect();
     let name = subtask.source.task.name.as_str();
-    let mut finding = own.finding(
-        Rule::SubtaskLevels,
-        SUBTASK,
-        [("subtask", json!(name)), ("levels", json!(names))],
-        format!(
-            "Levels that may see the task may not see the subtask \"{name}\": {}.",
-            names.join(", ")
-        ),
-    );
+    let facts = [("subtask", json!(name)), ("levels", json!(names))];
+    let names = names.join(", ");
+    let message =
+        format!("Levels that may see the task may not see the subtask \"{name}\": {names}.");
+    let mut finding = own.finding(Rule::SubtaskLevels, SUBTASK, facts, message);
     if without.len() == roles.len() {
         finding.severity = Severity::Error;
     }
@@ -71,30 +65,17 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
     report.add(finding);
 }
 
-pub fn level_name(level: AccessLevel) -> &'static str {
-    match level {
-        AccessLevel::User => "USER",
-        AccessLevel::Tech => "TECH",
-        AccessLevel::Tech2 => "TECH2",
-        AccessLevel::Tech3 => "TECH3",
-        AccessLevel::Expert => "EXPERT",
-        AccessLevel::User2 => "USER2",
-        AccessLevel::User3 => "USER3",
-    }
-}
-
 /// Reports the steps of the own tasks below which the subtasks are too deep. Returns
 /// whether there are any.
 pub fn check_depth(report: &mut Report<'_>) -> bool {
     let guide = report.subject.guide;
-    let unpublished = report.subject.options.unpublished;
     let own_steps: HashMap<StepPosition, Own<'_>> = report
         .own_steps()
         .into_iter()
         .map(|(own, position, _)| (position, own))
         .collect();
     let mut too_deep = BTreeSet::new();
-    for (index, _) in guide.shown_stops(|step| unpublished.shows_step(step)) {
+    for (index, _) in guide.shown_stops(report.subject.options.unpublished) {
         if guide.stop(index).entry == SubtaskEntry::TooDeep {
             let mut above = guide.stops_up_from(index);
             let own = above.find_map(|stop| own_steps.get_key_value(&stop.position));
@@ -117,14 +98,15 @@ type EnteringSteps = HashMap<usize, Vec<StepPosition>>;
 /// The steps that can be part of a cycle. Those that refer to a task without such steps are removed
 /// until none is left.
 fn entering_steps(guide: &Guide, unpublished: Unpublished) -> EnteringSteps {
-    let tasks = guide.tasks.iter().enumerate();
-    let mut steps: Vec<(StepPosition, usize)> = tasks
-        .flat_map(|(task, of_task)| {
-            let steps = of_task.steps.iter().flatten().enumerate();
-            let shown = steps.filter(|(_, step)| unpublished.shows_step(step));
-            shown.filter_map(move |(step, it)| Some((StepPosition { task, step }, it.subtask?)))
-        })
-        .collect();
+    let mut steps: Vec<(StepPosition, usize)> = Vec::new();
+    for task in 0..guide.tasks.len() {
+        for (step, guide_step) in guide.steps(task).iter().enumerate() {
+            let subtask = guide_step
+                .subtask
+                .filter(|_| unpublished.shows_step(guide_step));
+            steps.extend(subtask.map(|subtask| (StepPosition { task, step }, subtask)));
+        }
+    }
     loop {
         let leading_on: BTreeSet<usize> = steps.iter().map(|(step, _)| step.task).collect();
         let before = steps.len();
@@ -177,8 +159,11 @@ fn check_cycles(report: &mut Report<'_>) {
             cycle.push(*step);
             task = guide[*step].subtask.unwrap_or(own.index);
         }
-        let tasks = cycle.iter().map(|step| step.task).collect();
-        if task == own.index && known.insert(rotate_to_least(tasks)) {
+        // Rotated so that its least task is first, to recognize it wherever it starts.
+        let mut tasks: Vec<usize> = cycle.iter().map(|step| step.task).collect();
+        let least = (0..tasks.len()).min_by_key(|index| tasks.get(*index));
+        tasks.rotate_left(least.unwrap_or_default());
+        if task == own.index && known.insert(tasks) {
             report.add(cycle_finding(guide, own, &cycle));
         }
     }
@@ -196,12 +181,4 @@ fn cycle_finding(guide: &Guide, own: Own<'_>, cycle: &[StepPosition]) -> Finding
     let places = places.map(|step| FindingPlace::at(guide, *step, SUBTASK));
     let finding = own.finding(Rule::Cycle, SUBTASK, facts, message);
     finding.with_related(places)
-}
-
-/// Rotates a cycle so that its least task is first, to recognize it wherever it starts.
-fn rotate_to_least(mut cycle: Vec<usize>) -> Vec<usize> {
-    let least = cycle.iter().enumerate().min_by_key(|(_, task)| **task);
-    let start = least.map_or(0, |(index, _)| index);
-    cycle.rotate_left(start);
-    cycle
 }

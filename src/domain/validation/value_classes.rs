@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::domain::{
-    analysis::{Budget, CompiledCondition, PossibleValues, ValueSet},
+    analysis::{Budget, Criterion, ValueSet},
     dependency::Comparison,
 };
 
@@ -24,37 +24,31 @@ pub struct ValueClasses {
 impl ValueClasses {
     pub const UNANSWERED: usize = 0;
 
-    /// The classes of a variable that these conditions read; `None` if to find them takes too much
-    /// work. `keys` are the answers of the guide's observations that set it.
+    /// The classes of a variable that conditions with these criteria read; `None` if to find them
+    /// takes too much work. The variable can have the values `possible`, or any value. `keys` are
+    /// the answers of the guide's observations that set it.
     pub fn new<'a>(
-        possible: &PossibleValues,
+        possible: Option<&ValueSet>,
         keys: impl Iterator<Item = &'a str>,
-        conditions: &[&'a CompiledCondition],
+        criteria: &[&'a Criterion],
         budget: &Budget<'_>,
     ) -> Option<Self> {
-        let targets: usize = conditions.iter().map(|one| one.targets.count()).sum();
-        let bounds = conditions.iter();
-        let bounds =
-            bounds.filter(|it| matches!(it.operator, Comparison::Greater | Comparison::Less));
-        let values = match possible {
-            PossibleValues::Keys(keys) => keys.count(),
-            PossibleValues::Anything => VALUES_PER_TARGET * targets,
-        };
+        let targets: usize = criteria.iter().map(|one| one.target_count()).sum();
+        let bounds = criteria.iter().filter(|one| one.bound().is_some());
+        let values = possible.map_or(VALUES_PER_TARGET * targets, ValueSet::count);
         // A bound may hold for every value. A condition is looked up again where a walk reads it.
         let lookups = values * (1 + bounds.count()) + 2 * targets;
         if !budget.work.spend(LOOKUP_WORK * lookups) {
             return None;
         }
         let values = match possible {
-            PossibleValues::Keys(keys) => keys.clone(),
-            PossibleValues::Anything => {
-                ValueSet::told_apart_by(conditions.iter().map(|one| &one.targets), keys)
-            }
+            Some(possible) => possible.clone(),
+            None => ValueSet::told_apart_by(criteria.iter().copied(), keys),
         };
-        // For each value, the conditions that tell it from the unanswered one.
+        // For each value, the criteria that tell it from the unanswered one.
         let mut told_by = vec![Vec::new(); values.count()];
-        for (index, condition) in conditions.iter().enumerate() {
-            for value in values.told_apart(condition.operator, &condition.targets) {
+        for (index, criterion) in criteria.iter().enumerate() {
+            for value in values.told_apart(criterion) {
                 if let Some(told_by) = told_by.get_mut(value)
                     && told_by.last() != Some(&index)
                 {
@@ -67,11 +61,10 @@ impl ValueClasses {
             let next = classes.len();
             *classes.entry(told_by).or_insert(next)
         });
-        let class_of = class_of.collect();
         Some(Self {
-            values,
-            class_of,
+            class_of: class_of.collect(),
             count: classes.len(),
+            values,
         })
     }
 
@@ -85,22 +78,20 @@ impl ValueClasses {
         value.map_or(Self::UNANSWERED, |value| self.of_value(value))
     }
 
-    /// The classes for which a condition has another outcome than for [`Self::UNANSWERED`].
-    pub fn told_apart(&self, condition: &CompiledCondition) -> BTreeSet<usize> {
-        let values = (self.values).told_apart(condition.operator, &condition.targets);
+    /// The classes that a criterion tells apart from [`Self::UNANSWERED`].
+    pub fn told_apart(&self, criterion: &Criterion) -> BTreeSet<usize> {
+        let values = self.values.told_apart(criterion);
         values.map(|value| self.of_value(value)).collect()
     }
 
-    /// Whether a condition holds, for each class.
-    pub fn outcomes(&self, condition: &CompiledCondition) -> Vec<bool> {
-        let is_negated = condition.operator == Comparison::NotEqual;
-        let mut outcomes = vec![is_negated; self.count];
-        for class in self.told_apart(condition) {
-            if let Some(outcome) = outcomes.get_mut(class) {
-                *outcome = !is_negated;
-            }
-        }
-        outcomes
+    /// Whether a criterion holds, for each class.
+    pub fn outcomes(&self, criterion: &Criterion) -> Vec<bool> {
+        let told_apart = self.told_apart(criterion);
+        let is_negated = criterion.operator == Comparison::NotEqual;
+        let classes = 0..self.count;
+        classes
+            .map(|class| told_apart.contains(&class) != is_negated)
+            .collect()
     }
 
     fn of_value(&self, value: usize) -> usize {

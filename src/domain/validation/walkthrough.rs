@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::domain::{
     analysis::{
-        self, Budget, CompiledCondition, Evaluator, Guide, GuideStep, PossibleValues, VariableId,
-        evaluate,
+        self, Budget, CompiledCondition, Criterion, Evaluator, Guide, GuideStep, Unpublished,
+        VariableId, evaluate,
     },
     dependency::Comparison,
     step::StepType,
@@ -18,7 +18,6 @@ use crate::domain::{
 
 use super::{
     formula::{Formula, Literal},
-    options::Unpublished,
     search::Assignment,
     value_classes::ValueClasses,
 };
@@ -30,6 +29,7 @@ pub struct Walkthroughs<'a> {
     pub guide: &'a Guide,
     unpublished: Unpublished,
     pub budget: &'a Budget<'a>,
+    /// The search takes it once it is complete.
     pub formula: Formula,
     /// Whether a walkthrough begins: the dependencies of the task hold.
     pub begins: Literal,
@@ -44,6 +44,7 @@ pub struct Walkthroughs<'a> {
     variables: HashMap<VariableId, ReadVariable>,
 }
 
+/// A variable that conditions read.
 #[derive(Debug)]
 struct ReadVariable {
     classes: ValueClasses,
@@ -57,21 +58,21 @@ impl<'a> Walkthroughs<'a> {
     /// The walkthroughs of a guide that is within its limits; `None` if its formula would
     /// be too large, or to stop.
     pub fn new(guide: &'a Guide, unpublished: Unpublished, budget: &'a Budget<'a>) -> Option<Self> {
+        let mut formula = Formula::default();
+        let levels = &guide.root().source.task.content.roles;
+        let literals = formula.one_of(levels.len()).into_iter();
         let mut all = Self {
             guide,
             unpublished,
             budget,
-            formula: Formula::new(),
+            levels: literals.zip(levels.iter().copied()).collect(),
+            formula,
             begins: Literal::TRUE,
             unanswered: Literal::TRUE,
             visits: Vec::new(),
             answers: Vec::new(),
-            levels: Vec::new(),
             variables: HashMap::new(),
         };
-        let levels = &guide.root().source.task.content.roles;
-        let literals = all.formula.one_of(levels.len()).into_iter();
-        all.levels = literals.zip(levels.iter().copied()).collect();
         all.add_variables()?;
         let evaluation = evaluate(guide, &mut all)?;
         all.begins = evaluation.root_visible;
@@ -93,8 +94,9 @@ impl<'a> Walkthroughs<'a> {
     /// answered.
     pub fn without_outcome(&self, formula: &mut Formula) -> Literal {
         let outcomes = self.visits.iter().filter(|visit| {
+            let step_type = self.guide[visit.position].step_type();
             matches!(
-                self.guide[visit.position].step_type(),
+                step_type,
                 StepType::Solution | StepType::End | StepType::Idp
             )
         });
@@ -112,10 +114,11 @@ impl<'a> Walkthroughs<'a> {
             let step = &self.guide[visit.position];
             let variable = &self.guide[*step.sets.first()?];
             let chosen = answers.iter().find(|(literal, _)| values.of(*literal));
-            let key = step
-                .answer_keys()
-                .nth(chosen.map_or(0, |(_, index)| *index))?;
-            Some((variable.name.clone(), key.to_owned()))
+            let index = chosen.map_or(0, |(_, index)| *index);
+            Some((
+                variable.name.clone(),
+                step.answer_keys().nth(index)?.to_owned(),
+            ))
         });
         answers.collect()
     }
@@ -125,9 +128,9 @@ impl<'a> Walkthroughs<'a> {
     fn add_variables(&mut self) -> Option<()> {
         let guide = self.guide;
         let mut unanswered = Vec::new();
-        let reads = Reads::all(guide, self.unpublished).into_iter();
+        let reads = list_reads(guide, self.unpublished).into_iter();
         for (index, (variable, reads)) in guide.variables.iter().zip(reads).enumerate() {
-            if reads.conditions.is_empty() {
+            if reads.criteria.is_empty() {
                 continue;
             }
             if self.is_stopped() {
@@ -135,13 +138,9 @@ impl<'a> Walkthroughs<'a> {
             }
             let setters = variable.setters.iter();
             let keys = setters.flat_map(|setter| guide[*setter].answer_keys());
-            let classes =
-                ValueClasses::new(&variable.possible, keys, &reads.conditions, self.budget)?;
-            let may_be_answered = match variable.possible {
-                PossibleValues::Anything => true,
-                PossibleValues::Keys(_) => variable.outside.may_exist(),
-            };
-            let starts_unanswered = !reads.before_set && !may_be_answered;
+            let possible = variable.keys.as_ref();
+            let classes = ValueClasses::new(possible, keys, &reads.criteria, self.budget)?;
+            let starts_unanswered = variable.is_set_in_guide_only() && !reads.before_set;
             let values = if starts_unanswered {
                 let mut values = vec![Literal::FALSE; classes.count()];
                 values.splice(..1, [Literal::TRUE]);
@@ -169,10 +168,10 @@ impl Evaluator for Walkthroughs<'_> {
         let Some(read) = self.variables.get(&condition.variable) else {
             return Literal::FALSE;
         };
-        let told_apart = read.classes.told_apart(condition).into_iter();
+        let told_apart = read.classes.told_apart(&condition.criterion).into_iter();
         let told_apart = told_apart.filter_map(|class| read.values.get(class));
         let is_told_apart = self.formula.or(told_apart.copied());
-        match condition.operator {
+        match condition.criterion.operator {
             Comparison::NotEqual => !is_told_apart,
             Comparison::Equal | Comparison::Greater | Comparison::Less => is_told_apart,
         }
@@ -250,35 +249,34 @@ impl Evaluator for Walkthroughs<'_> {
 /// How the steps that walkthroughs can see read a variable.
 #[derive(Clone, Default)]
 struct Reads<'a> {
-    conditions: Vec<&'a CompiledCondition>,
+    criteria: Vec<&'a Criterion>,
     is_set: bool,
     /// Whether it is read before an observation sets it.
     before_set: bool,
 }
 
-impl<'a> Reads<'a> {
-    fn all(guide: &'a Guide, unpublished: Unpublished) -> Vec<Self> {
-        let mut all = vec![Self::default(); guide.variables.len()];
-        let mut add = |conditions: &'a [CompiledCondition], sets: &[VariableId]| {
-            for condition in conditions {
-                if let Some(reads) = all.get_mut(condition.variable.0) {
-                    reads.conditions.push(condition);
-                    reads.before_set |= !reads.is_set;
-                }
+/// How each variable is read.
+fn list_reads(guide: &Guide, unpublished: Unpublished) -> Vec<Reads<'_>> {
+    fn add<'a>(all: &mut [Reads<'a>], conditions: &'a [CompiledCondition]) {
+        for condition in conditions {
+            if let Some(reads) = all.get_mut(condition.variable.0) {
+                reads.criteria.push(&condition.criterion);
+                reads.before_set |= !reads.is_set;
             }
-            for variable in sets {
-                if let Some(reads) = all.get_mut(variable.0) {
-                    reads.is_set = true;
-                }
-            }
-        };
-        add(&guide.root().conditions, &[]);
-        for (_, step) in guide.shown_stops(|step| unpublished.shows_step(step)) {
-            if let Some(subtask) = guide.subtask(step) {
-                add(&subtask.conditions, &[]);
-            }
-            add(&step.conditions, &step.sets);
         }
-        all
     }
+    let mut all = vec![Reads::default(); guide.variables.len()];
+    add(&mut all, &guide.root().conditions);
+    for (_, step) in guide.shown_stops(unpublished) {
+        if let Some(subtask) = guide.subtask(step) {
+            add(&mut all, &subtask.conditions);
+        }
+        add(&mut all, &step.conditions);
+        for variable in &step.sets {
+            if let Some(reads) = all.get_mut(variable.0) {
+                reads.is_set = true;
+            }
+        }
+    }
+    all
 }

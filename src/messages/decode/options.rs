@@ -7,13 +7,14 @@ use super::{
 };
 use crate::{
     domain::{
+        analysis::Unpublished,
         ids::{StepId, TaskId},
         misspelling::closest,
         text::check,
         translation::MAX_LANGUAGES,
         validation::{
             MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, Rule, RuleSetting,
-            Severity, Suppression, Unpublished, ValidationOptions,
+            Severity, Suppression, ValidationOptions,
         },
         violation::Reason,
     },
@@ -34,11 +35,7 @@ pub fn options(message: Option<v1::ValidationOptions>, mut at: Field<'_>) -> Val
         suppress: suppress.unwrap_or_default(),
         known_variables: known_variables(message.known_variables, at.field("known_variables")),
         languages: languages(message.languages, MAX_LANGUAGES, at.field("languages")),
-        unpublished: if message.include_unpublished {
-            Unpublished::Included
-        } else {
-            Unpublished::Excluded
-        },
+        unpublished: Unpublished::new(message.include_unpublished),
         min_severity: minimum(message.min_severity, at.field("min_severity")),
     }
 }

@@ -21,15 +21,14 @@ use crate::{
     domain::{
         Error, SizedResource,
         analysis::{
-            Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, Outside,
-            SourceStep, SourceTask, SourceTasks, StopSignal, TranslationState, of_document,
-            weight_of,
+            Criterion, Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS,
+            Outside, SourceStep, SourceTask, SourceTasks, StopSignal, TranslationState,
+            guide_weight, plan_tasks,
         },
         ids::TaskId,
         import::{Absent, Document, ImportContext, plan},
         step::ReferencedTask,
         translation::Language,
-        validation::OutsideReader,
     },
     store::{
         Account,
@@ -77,7 +76,7 @@ impl ReadGuide {
     pub fn finish(
         self,
         stop: StopSignal<'_>,
-    ) -> Option<(Guide, BTreeMap<String, Outside<OutsideReader>>, WorkMemory)> {
+    ) -> Option<(Guide, BTreeMap<String, Outside<Criterion>>, WorkMemory)> {
         let OutsideUses { setters, readers } = self.outside;
         Some((self.draft.finish(setters, stop)?, readers, self.memory))
     }
@@ -133,7 +132,7 @@ impl Account {
         let mut tasks = stored.read(scope).await?;
         tasks.extend(planned);
         let known = known.clone();
-        let weight = weight_of(&tasks);
+        let weight = guide_weight(&tasks);
         // The memory counts until the work ends, even if the call is cancelled.
         let work = move |_: StopSignal<'_>| Some((GuideDraft::new(root, tasks, &known), memory));
         let (draft, memory) = analyse_by_weight(weight, work).await?;
@@ -162,7 +161,7 @@ impl Account {
         let document = Arc::clone(document);
         let planned = analyse_by_weight(document.step_count(), move |_| {
             let context = ImportContext::for_new_guide(&write, &referenced);
-            Some(plan(&document, Absent::DEFAULT, context).map(of_document))
+            Some(plan(&document, Absent::DEFAULT, context).map(plan_tasks))
         });
         Ok(planned.await??)
     }

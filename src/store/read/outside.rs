@@ -19,10 +19,9 @@ use crate::{
     domain::{
         Error,
         analysis::{
-            GuideDraft, Outside, OutsideSetter, TargetSet, Variable, account_name, full_name,
+            Criterion, GuideDraft, Outside, OutsideSetter, Variable, account_name, full_name,
         },
         ids::{StepId, TaskId},
-        validation::OutsideReader,
     },
     store::{
         account::Scope,
@@ -48,7 +47,7 @@ pub struct OutsideUses {
     /// The observations that set names which the guide reads.
     pub setters: BTreeMap<String, Outside<OutsideSetter>>,
     /// The conditions that read names which the guide sets. None is listed if there are too many.
-    pub readers: BTreeMap<String, Outside<OutsideReader>>,
+    pub readers: BTreeMap<String, Outside<Criterion>>,
 }
 
 impl OutsideUses {
@@ -58,7 +57,7 @@ impl OutsideUses {
         let readers = self.readers.values().flat_map(|readers| &readers.list);
         setters.map(|setter| 1 + setter.keys.len()).sum::<usize>()
             + readers
-                .map(|reader| 1 + reader.targets.count())
+                .map(|reader| 1 + reader.target_count())
                 .sum::<usize>()
     }
 }
@@ -252,21 +251,14 @@ impl<'a> OutsideUsers<'a> {
         Ok(self.by_name(setters))
     }
 
-    fn readers(
-        &self,
-        texts: &[(NameUser, NamingFields)],
-    ) -> BTreeMap<String, Outside<OutsideReader>> {
+    fn readers(&self, texts: &[(NameUser, NamingFields)]) -> BTreeMap<String, Outside<Criterion>> {
         let mut readers = Vec::new();
         for (user, fields) in texts {
             if let (true, Some(group)) = (self.ids.contains(&user.guid), &fields.dependencies) {
                 group.for_each_condition(&mut |condition| {
                     let name = full_name(condition);
                     if self.names.contains(name.as_str()) {
-                        let reader = OutsideReader {
-                            operator: condition.operator,
-                            targets: TargetSet::new(&condition.targets),
-                        };
-                        readers.push((name, reader));
+                        readers.push((name, Criterion::new(condition)));
                     }
                 });
             }

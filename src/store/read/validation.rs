@@ -13,12 +13,12 @@ use crate::{
     call_context::WorkMemory,
     domain::{
         Error, Result,
-        analysis::{Fingerprint, Guide, Outside, StopSignal},
+        analysis::{Criterion, Fingerprint, Guide, Outside, StopSignal},
         ids::TaskId,
         page::{PAGE_BYTES, PageSize},
         task::TaskFilter,
         validation::{
-            Finding, FindingCounts, OtherGuides, OutsideReader, RULES_VERSION, ValidationOptions,
+            Finding, FindingCounts, OtherGuides, RULES_VERSION, ValidationOptions,
             ValidationSubject, too_large, validate,
         },
     },
@@ -247,7 +247,7 @@ impl FindingsCursor {
 }
 
 /// A guide, the conditions elsewhere that read its variables, and the memory of both.
-type CompiledGuide = (Guide, BTreeMap<String, Outside<OutsideReader>>, WorkMemory);
+type CompiledGuide = (Guide, BTreeMap<String, Outside<Criterion>>, WorkMemory);
 
 /// Combines all that findings follow from.
 fn validation_fingerprint(

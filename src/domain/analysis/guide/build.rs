@@ -10,23 +10,21 @@ use crate::domain::{dependency::Group, ids::TaskId};
 use super::{
     Guide, GuideLimit, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
     SourceTasks, StepPosition,
-    size::{GuideSize, groups, weight_of_task},
+    size::{GuideSize, groups, task_weight},
 };
 use crate::domain::analysis::{
     budget::StopSignal,
-    condition::compile,
+    condition::{CompiledCondition, compile},
     names::{KnownVariables, account_name, parse_account_name},
-    variable::{Outside, OutsideSetter, PossibleValues, Variable, VariableId},
+    value::ValueSet,
+    variable::{Outside, OutsideSetter, Variable, VariableId},
 };
 
-/// Most keys of all variables. Those of an observation count once for each variable that it
-/// sets.
-pub const MAX_VARIABLE_KEYS: usize = 1_000_000;
 /// Most observations that set names which are also a task's own.
 const MAX_SHADOWED_SETTERS: usize = 20_000;
 
 /// A guide before the observations outside of it that set its variables are known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GuideDraft {
     guide: Guide,
     size: GuideSize,
@@ -40,42 +38,9 @@ impl GuideDraft {
     /// `None` if the root is not among them.
     pub fn new(root: TaskId, mut sources: SourceTasks, known: &KnownVariables) -> Option<Self> {
         let (task, steps) = sources.remove(&root)?;
-        let mut draft = Self {
-            guide: Guide {
-                tasks: Vec::new(),
-                variables: Vec::new(),
-                limit: None,
-                route: Vec::new(),
-                indexes: HashMap::new(),
-            },
-            size: GuideSize::default(),
-            weight: 0,
-            ids: HashMap::new(),
-        };
+        let mut draft = Self::default();
         draft.add_task(task, steps, 0);
-        let mut next = 0;
-        while let Some(depth) = draft.guide.tasks.get(next).map(|task| task.depth) {
-            for step in 0..draft.guide.steps(next).len() {
-                let position = StepPosition { task: next, step };
-                let source = &draft.guide[position].source.step;
-                let Some(subtask) = source.kind.subtask() else {
-                    continue;
-                };
-                let known = draft.guide.indexes.get(&subtask.task).copied();
-                let index = known.or_else(|| {
-                    let (task, steps) = sources.remove(&subtask.task)?;
-                    Some(draft.add_task(task, steps, depth + 1))
-                });
-                // Only a guide with too many steps has subtasks that were not read.
-                if index.is_none() {
-                    draft.guide.limit.get_or_insert(GuideLimit::Steps);
-                }
-                if let Some(step) = draft.step_mut(position) {
-                    step.subtask = index;
-                }
-            }
-            next += 1;
-        }
+        draft.add_subtasks(&mut sources);
         draft.name_variables();
         draft.compile_conditions();
         let looping = draft
@@ -83,8 +48,8 @@ impl GuideDraft {
             .filter_map(|it| it.step.content.looping.as_ref());
         let loops = KnownVariables::for_loops(looping.map(|it| it.alias.as_str()));
         for variable in &mut draft.guide.variables {
-            variable.is_loop = loops.contains(&variable.name);
-            variable.is_declared = known.contains(&variable.name);
+            let name = &variable.name;
+            variable.is_declared = loops.contains(name) || known.contains(name);
         }
         Some(draft)
     }
@@ -116,11 +81,11 @@ impl GuideDraft {
         stop: StopSignal<'_>,
     ) -> Option<Guide> {
         let mut guide = self.guide;
+        let outside = outside.into_iter();
         let outside: HashMap<String, Arc<Outside<OutsideSetter>>> = outside
-            .into_iter()
             .map(|(name, setters)| (name, Arc::new(setters)))
             .collect();
-        let mut keys_left = MAX_VARIABLE_KEYS;
+        let mut keys_left = GuideLimit::KEYS.1;
         for variable in &mut guide.variables {
             if stop() {
                 return None;
@@ -128,14 +93,14 @@ impl GuideDraft {
             if let Some(setters) = outside.get(&variable.name) {
                 variable.outside = Arc::clone(setters);
             }
-            match keys_left.checked_sub(variable.keys(&guide.tasks).count()) {
+            let setter_keys = || variable.setter_keys(&guide.tasks);
+            match keys_left.checked_sub(setter_keys().count()) {
                 Some(left) => {
                     keys_left = left;
-                    variable.possible = variable.possible_values(&guide.tasks);
+                    let keys = || ValueSet::from_keys(setter_keys());
+                    variable.keys = (!variable.may_be_anything()).then(keys);
                 }
-                None => {
-                    guide.limit.get_or_insert(GuideLimit::Keys);
-                }
+                None => drop(guide.limit.get_or_insert(GuideLimit::KEYS)),
             }
         }
         for task in &mut guide.tasks {
@@ -146,7 +111,7 @@ impl GuideDraft {
                     return None;
                 }
                 for condition in conditions {
-                    condition.know_possible_values(&guide.variables);
+                    condition.set_truth_if_unknown(&guide.variables);
                 }
             }
         }
@@ -174,7 +139,7 @@ impl GuideDraft {
         match self.size.plus(listed.len(), conditions) {
             Ok(with_task) if is_read => self.size = with_task,
             exceeded => {
-                let limit = exceeded.err().unwrap_or(GuideLimit::Steps);
+                let limit = exceeded.err().unwrap_or(GuideLimit::STEPS);
                 self.guide.limit.get_or_insert(limit);
                 steps = None;
             }
@@ -183,75 +148,93 @@ impl GuideDraft {
         if self.guide.limit.is_some() && steps.is_none() {
             source.task.content.dependencies = None;
         }
-        self.weight += weight_of_task(&source, steps.as_deref().unwrap_or_default());
-        let steps = steps.map(|steps| {
-            let steps = steps.into_iter().map(|source| GuideStep {
-                source,
-                conditions: Vec::new(),
-                sets: Vec::new(),
-                subtask: None,
-            });
-            steps.collect()
-        });
+        self.weight += task_weight(&source, steps.as_deref().unwrap_or_default());
         let index = self.guide.tasks.len();
         self.guide.indexes.insert(source.task.guid, index);
         self.guide.tasks.push(GuideTask {
             source,
             depth,
             conditions: Vec::new(),
-            steps,
+            steps: steps.map(|steps| steps.into_iter().map(GuideStep::new).collect()),
         });
         index
     }
 
-    /// Adds the variables that observations set: for each, the account-wide one and its own.
-    fn name_variables(&mut self) {
-        let guide = &mut self.guide;
-        for (task, guide_task) in guide.tasks.iter_mut().enumerate() {
-            for (step, guide_step) in guide_task.steps.iter_mut().flatten().enumerate() {
-                let source = &guide_step.source.step;
-                let Some(feedback) = source.kind.observation_feedback() else {
+    /// Adds the tasks that subtask steps refer to, those of fewer levels first.
+    fn add_subtasks(&mut self, sources: &mut SourceTasks) {
+        let mut task = 0;
+        while let Some(depth) = self.guide.tasks.get(task).map(|task| task.depth) {
+            for step in 0..self.guide.steps(task).len() {
+                let position = StepPosition { task, step };
+                let Some(subtask) = self.guide[position].source.step.kind.subtask() else {
                     continue;
                 };
-                let own = feedback.name.as_str();
-                let wide = account_name(source.product, own);
-                for key in [(None, wide), (Some(task), own.to_owned())] {
-                    let id = find_or_add(&mut self.ids, &mut guide.variables, key);
-                    guide_step.sets.push(id);
-                    if let Some(variable) = guide.variables.get_mut(id.0) {
-                        variable.setters.push(StepPosition { task, step });
-                    }
+                let known = self.guide.indexes.get(&subtask.task).copied();
+                let index = known.or_else(|| {
+                    let (task, steps) = sources.remove(&subtask.task)?;
+                    Some(self.add_task(task, steps, depth + 1))
+                });
+                // Only a guide with too many steps has subtasks that were not read.
+                if index.is_none() {
+                    self.guide.limit.get_or_insert(GuideLimit::STEPS);
+                }
+                if let Some(step) = self.guide.step_mut(position) {
+                    step.subtask = index;
+                }
+            }
+            task += 1;
+        }
+    }
+
+    /// Adds the variables that observations set: for each, the account-wide one and its own.
+    ///
+    /// An own name may equal the account-wide name of other observations. Within its task, they set
+    /// it, too.
+    fn name_variables(&mut self) {
+        let mut observations: Vec<(StepPosition, [VariableId; 2])> = Vec::new();
+        for (task, guide_task) in self.guide.tasks.iter().enumerate() {
+            for (step, guide_step) in guide_task.steps.iter().flatten().enumerate() {
+                let source = &guide_step.source.step;
+                if let Some(feedback) = source.kind.observation_feedback() {
+                    let own = feedback.name.as_str();
+                    let names = [
+                        (None, account_name(source.product, own)),
+                        (Some(task), own.to_owned()),
+                    ];
+                    let ids = names
+                        .map(|name| find_or_add(&mut self.ids, &mut self.guide.variables, name));
+                    observations.push((StepPosition { task, step }, ids));
                 }
             }
         }
-        self.add_shadowed_setters();
-    }
-
-    /// An observation's own name may equal the account-wide name of other observations.
-    /// Within its task, all of them then set the name.
-    fn add_shadowed_setters(&mut self) {
-        let of_tasks = self.ids.iter().filter(|((task, _), _)| task.is_some());
-        let shadowing: Vec<(VariableId, VariableId)> = of_tasks
-            .filter_map(|((_, name), own)| Some((*own, *self.ids.get(&(None, name.clone()))?)))
-            .collect();
+        let mut shadowing: HashMap<VariableId, Vec<VariableId>> = HashMap::new();
+        for (index, variable) in self.guide.variables.iter().enumerate() {
+            let account_wide = self.ids.get(&(None, variable.name.clone()));
+            if let Some(account_wide) = account_wide.filter(|_| variable.task.is_some()) {
+                shadowing
+                    .entry(*account_wide)
+                    .or_default()
+                    .push(VariableId(index));
+            }
+        }
         let mut setters_left = MAX_SHADOWED_SETTERS;
-        for (own, account_wide) in shadowing {
-            let setters = self.guide[account_wide].setters.clone();
-            let Some(left) = setters_left.checked_sub(setters.len()) else {
-                self.guide.limit.get_or_insert(GuideLimit::Keys);
-                return;
-            };
-            setters_left = left;
-            for position in &setters {
-                let step = self.step_mut(*position);
-                if let Some(step) = step.filter(|step| !step.sets.contains(&own)) {
-                    step.sets.push(own);
+        for (position, [account_wide, own]) in observations {
+            let mut sets = vec![account_wide, own];
+            let others = shadowing.get(&account_wide).map_or(&[][..], Vec::as_slice);
+            match setters_left.checked_sub(others.len()) {
+                Some(left) => {
+                    setters_left = left;
+                    sets.extend(others);
+                }
+                None => drop(self.guide.limit.get_or_insert(GuideLimit::KEYS)),
+            }
+            for id in &sets {
+                if let Some(variable) = self.guide.variables.get_mut(id.0) {
+                    variable.setters.push(position);
                 }
             }
-            if let Some(own) = self.guide.variables.get_mut(own.0) {
-                own.setters.extend(setters);
-                own.setters.sort_unstable();
-                own.setters.dedup();
+            if let Some(step) = self.guide.step_mut(position) {
+                step.sets = sets;
             }
         }
     }
@@ -271,7 +254,7 @@ impl GuideDraft {
                 }
                 id
             };
-            let mut compile = |group: &Option<Group>| {
+            let mut compile = |group: &Option<Group>| -> Vec<CompiledCondition> {
                 let group = group.as_ref();
                 group.map_or_else(Vec::new, |group| compile(group, &mut read))
             };
@@ -281,9 +264,11 @@ impl GuideDraft {
             }
         }
     }
+}
 
+impl Guide {
     fn step_mut(&mut self, position: StepPosition) -> Option<&mut GuideStep> {
-        let task = self.guide.tasks.get_mut(position.task)?;
+        let task = self.tasks.get_mut(position.task)?;
         task.steps.as_mut()?.get_mut(position.step)
     }
 }
@@ -294,16 +279,7 @@ fn find_or_add(
     key: (Option<usize>, String),
 ) -> VariableId {
     *ids.entry(key).or_insert_with_key(|(task, name)| {
-        variables.push(Variable {
-            name: name.clone(),
-            task: *task,
-            setters: Vec::new(),
-            outside: Arc::default(),
-            is_loop: false,
-            is_declared: false,
-            is_read: false,
-            possible: PossibleValues::Anything,
-        });
+        variables.push(Variable::new(*task, name.clone()));
         VariableId(variables.len() - 1)
     })
 }

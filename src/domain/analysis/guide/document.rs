@@ -12,16 +12,16 @@ use crate::domain::{
 
 use super::{SourceStep, SourceTask, SourceTasks, TranslationState};
 
-/// The tasks and steps of a document, from the plan of an import that creates them. They
-/// have the ids of the plan.
-pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
+/// The root of a document, and its tasks with their steps, from the plan of an import that creates
+/// them. They have the ids of the plan.
+pub fn plan_tasks(plan: ImportPlan) -> (TaskId, SourceTasks) {
     let ImportPlan {
         changes,
         imported,
         mut origins,
     } = plan;
-    let steps = changes.steps.into_iter().map(|change| change.after);
-    let mut created: BTreeMap<StepId, Step> = steps.map(|step| (step.guid, *step)).collect();
+    let steps = changes.steps.into_iter().map(|change| *change.after);
+    let mut created: BTreeMap<StepId, Step> = steps.map(|step| (step.guid, step)).collect();
     let mut tasks = SourceTasks::new();
     for change in changes.tasks {
         let TaskChange::Create(task) = change else {
@@ -29,24 +29,10 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
         };
         let steps = task.steps.iter().filter_map(|step| created.remove(step));
         let steps = steps.map(|step| SourceStep {
-            has_body: step.content.body.is_some(),
-            body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),
-            translations: step
-                .content
-                .translations
-                .iter()
-                .map(|(language, translation)| {
-                    let state = TranslationState {
-                        has_body: translation.body.is_some(),
-                        ..TranslationState::default()
-                    };
-                    (language.clone(), state)
-                })
-                .collect(),
             origin: Some((origins.steps.remove(&step.guid)).unwrap_or_else(Origin::unlisted)),
-            step,
+            ..planned_step(step)
         });
-        let steps = steps.collect();
+        let steps = Some(steps.collect());
         let languages = task.content.translations.keys().cloned();
         let source = SourceTask {
             translations: languages
@@ -55,7 +41,24 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
             origin: Some((origins.tasks.remove(&task.guid)).unwrap_or_else(Origin::unlisted)),
             task: *task,
         };
-        tasks.insert(source.task.guid, (source, Some(steps)));
+        tasks.insert(source.task.guid, (source, steps));
     }
     (imported.task.guid, tasks)
+}
+
+fn planned_step(step: Step) -> SourceStep {
+    let translations = step.content.translations.iter();
+    let translations = translations.map(|(language, translation)| {
+        let state = TranslationState {
+            has_body: translation.body.is_some(),
+            ..TranslationState::default()
+        };
+        (language.clone(), state)
+    });
+    SourceStep {
+        translations: translations.collect(),
+        has_body: step.content.body.is_some(),
+        body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),
+        ..step.into()
+    }
 }

@@ -1,7 +1,9 @@
 //! The route: every step in visiting order, once per path that leads to it. After a subtask step come
 //! the steps of the task that it enters.
 
-use super::{Guide, GuideLimit, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, size::GuideSize};
+use super::{
+    Guide, GuideLimit, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Unpublished, size::GuideSize,
+};
 
 /// A step of the route, which has it once per path of subtask steps that leads to it.
 #[derive(Clone, Copy, Debug)]
@@ -52,20 +54,18 @@ impl Guide {
     /// The indexes of the stops at steps that are shown, as are the subtask steps that lead to them.
     pub fn shown_stops(
         &self,
-        shows: impl Fn(&GuideStep) -> bool,
+        unpublished: Unpublished,
     ) -> impl Iterator<Item = (usize, &GuideStep)> {
         let mut is_shown: Vec<bool> = Vec::with_capacity(self.route.len());
-        self.route
-            .iter()
-            .enumerate()
-            .filter_map(move |(index, stop)| {
-                let parent = stop.parent.and_then(|parent| is_shown.get(parent));
-                let parent_is_shown = parent.is_none_or(|is_shown| *is_shown);
-                let step = &self[stop.position];
-                let step_is_shown = parent_is_shown && shows(step);
-                is_shown.push(step_is_shown);
-                step_is_shown.then_some((index, step))
-            })
+        let stops = self.route.iter().enumerate();
+        stops.filter_map(move |(index, stop)| {
+            let parent = stop.parent.and_then(|parent| is_shown.get(parent));
+            let parent_is_shown = parent.is_none_or(|is_shown| *is_shown);
+            let step = &self[stop.position];
+            let step_is_shown = parent_is_shown && unpublished.shows_step(step);
+            is_shown.push(step_is_shown);
+            step_is_shown.then_some((index, step))
+        })
     }
 
     /// A stop and those at the subtask steps that lead to it, the innermost first.

@@ -3,11 +3,9 @@
 use super::{GuideLimit, SourceStep, SourceTask, SourceTasks};
 use crate::domain::dependency::Group;
 
-/// Most steps of an analysed guide. Those of a task that several subtask steps refer to
+/// Most steps of an analyzed guide. Those of a task that several subtask steps refer to
 /// count at each of them.
 pub const MAX_GUIDE_STEPS: usize = 10_000;
-/// Most conditions of an analysed guide, counted like its steps.
-pub const MAX_GUIDE_CONDITIONS: usize = 20_000;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GuideSize {
@@ -23,8 +21,8 @@ impl GuideSize {
             conditions: self.conditions + conditions,
         };
         match size {
-            _ if size.steps > MAX_GUIDE_STEPS => Err(GuideLimit::Steps),
-            _ if size.conditions > MAX_GUIDE_CONDITIONS => Err(GuideLimit::Conditions),
+            _ if size.steps > GuideLimit::STEPS.1 => Err(GuideLimit::STEPS),
+            _ if size.conditions > GuideLimit::CONDITIONS.1 => Err(GuideLimit::CONDITIONS),
             _ => Ok(size),
         }
     }
@@ -41,14 +39,14 @@ pub(super) fn groups<'a>(
 }
 
 /// How much work it is to compile a guide: its steps, conditions, targets and keys.
-pub fn weight_of(tasks: &SourceTasks) -> usize {
+pub fn guide_weight(tasks: &SourceTasks) -> usize {
     let tasks = tasks.values();
     tasks
-        .map(|(task, steps)| weight_of_task(task, steps.as_deref().unwrap_or_default()))
+        .map(|(task, steps)| task_weight(task, steps.as_deref().unwrap_or_default()))
         .sum()
 }
 
-pub(super) fn weight_of_task(task: &SourceTask, steps: &[SourceStep]) -> usize {
+pub(super) fn task_weight(task: &SourceTask, steps: &[SourceStep]) -> usize {
     let of_steps = steps.iter().map(|source| {
         let feedback = source.step.kind.feedback();
         let keys = feedback.map_or(0, |feedback| feedback.values.len());

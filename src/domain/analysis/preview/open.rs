@@ -1,15 +1,18 @@
 //! Variables whose value would decide the visibility of steps.
 
-use std::collections::{HashMap, HashSet};
-
-use crate::domain::analysis::{
-    CompiledCondition, Evaluation, Guide, PossibleValues, Truth, Visit, budget::Budget,
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashSet},
 };
 
-use super::GuideState;
+use crate::domain::analysis::{
+    CompiledCondition, Evaluation, Guide, Truth, VariableId, Visit, budget::Budget,
+};
 
-pub const MAX_OPEN_VARIABLES: usize = 100;
-pub const MAX_KEYS: usize = 100;
+use super::{GuideState, VariablesByName};
+
+const MAX_OPEN_VARIABLES: usize = 100;
+const MAX_KEYS: usize = 100;
 
 /// A variable without a known value that steps of unknown visibility depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,36 +29,23 @@ pub struct OpenVariable {
 /// has no bytes for are left out.
 pub fn open_variables<'a>(
     guide: &Guide,
+    names: &VariablesByName<'_>,
     state: &GuideState,
     evaluation: &Evaluation<Truth>,
     listed: impl Iterator<Item = &'a Visit<Truth>>,
     budget: &Budget<'_>,
 ) -> Vec<OpenVariable> {
-    // The first variable of each name stands for all.
-    let mut first: HashMap<&str, usize> = HashMap::new();
-    let variables = guide.variables.iter().enumerate();
-    let first: Vec<usize> = variables
-        .map(|(index, variable)| *first.entry(&variable.name).or_insert(index))
-        .collect();
-    // How many steps depend on a name, and the last of them.
-    let mut dependents = vec![(0_usize, None); first.len()];
+    let mut steps: BTreeMap<&str, usize> = BTreeMap::new();
     for visit in listed.filter(|visit| visit.visible == Truth::Unknown) {
-        for condition in unknown_conditions(guide, evaluation, visit) {
-            let first = first.get(condition.variable.0);
-            if let Some((count, last)) = first.and_then(|first| dependents.get_mut(*first))
-                && state.value(condition.variable).is_none()
-                && last.replace(visit.stop) != Some(visit.stop)
-            {
-                *count += 1;
-            }
+        let open = unknown_conditions(guide, evaluation, visit)
+            .filter(|condition| state.value(condition.variable).is_none())
+            .map(|condition| guide[condition.variable].name.as_str());
+        for name in open.collect::<BTreeSet<&str>>() {
+            *steps.entry(name).or_default() += 1;
         }
     }
-    let counts = guide.variables.iter().zip(dependents);
-    let mut open: Vec<(&str, usize)> = counts
-        .filter(|(_, (count, _))| *count > 0)
-        .map(|(variable, (count, _))| (variable.name.as_str(), count))
-        .collect();
-    open.sort_by(|(one, count), (other, others)| others.cmp(count).then(one.cmp(other)));
+    let mut open: Vec<(&str, usize)> = steps.into_iter().collect();
+    open.sort_by_key(|(_, steps)| Reverse(*steps));
     let fits = |text: &str| budget.bytes.spend(text.len());
     open.into_iter()
         .take(MAX_OPEN_VARIABLES)
@@ -63,7 +53,7 @@ pub fn open_variables<'a>(
         .map(|(name, steps)| OpenVariable {
             name: name.to_owned(),
             steps,
-            keys: possible_keys(guide, name)
+            keys: possible_keys(guide, names.get(name).into_iter().flatten())
                 .into_iter()
                 .take_while(|key| fits(key))
                 .map(str::to_owned)
@@ -94,15 +84,17 @@ fn unknown_conditions<'a>(
     of_tasks.chain(&guide[visit.position].conditions)
 }
 
-/// The possible keys of the variables of a name; none if one of them can have any value.
-fn possible_keys<'a>(guide: &'a Guide, name: &str) -> Vec<&'a str> {
-    let variables = guide.variables.iter();
+/// The possible keys of variables; none if one of them can have any value.
+fn possible_keys<'a>(
+    guide: &'a Guide,
+    variables: impl Iterator<Item = &'a VariableId>,
+) -> Vec<&'a str> {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut all = Vec::new();
-    for variable in variables.filter(|variable| variable.name == name && variable.is_read) {
-        match &variable.possible {
-            PossibleValues::Anything => return Vec::new(),
-            PossibleValues::Keys(keys) => all.extend(keys.keys().filter(|key| seen.insert(key))),
+    for variable in variables.map(|id| &guide[*id]).filter(|it| it.is_read) {
+        match &variable.keys {
+            None => return Vec::new(),
+            Some(keys) => all.extend(keys.keys().filter(|key| seen.insert(key))),
         }
     }
     all.truncate(MAX_KEYS);

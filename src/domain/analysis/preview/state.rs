@@ -1,27 +1,26 @@
 //! The values of a guide's variables, from the answers of a request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::domain::{
     analysis::{Guide, GuideStep, Variable, VariableId, VariableValue, parse_account_name},
     violation::{Path, Reason, Violations, clip},
 };
 
+use super::Answers;
+
 #[derive(Clone, Debug)]
 pub struct GuideState(Vec<Option<VariableValue>>);
-
-type Answers = BTreeMap<String, VariableValue>;
 
 impl GuideState {
     /// The state that answers describe. Fails if they give both names of an observation
     /// different values.
-    pub fn of_answers(guide: &Guide, answers: &Answers) -> Result<Self, Violations> {
-        conflicts(guide, answers).into_result()?;
+    pub fn from_answers(guide: &Guide, answers: &Answers) -> Result<Self, Violations> {
+        check_names(guide, answers)?;
         let values = guide.variables.iter().map(|variable| {
             let direct = answers.get(&variable.name);
-            direct
-                .or_else(|| by_other_name(guide, answers, variable))
-                .cloned()
+            let value = direct.or_else(|| by_other_name(guide, answers, variable));
+            value.cloned()
         });
         Ok(Self(values.collect()))
     }
@@ -64,7 +63,7 @@ fn by_other_name<'a>(
     let mut values = variable.setters.iter().map(|setter| {
         let account_wide = account_wide_variable(guide, &guide[*setter])?;
         let value = answers.get(&account_wide.name)?;
-        let of_other_task = !variable.possible.may_be(value) && account_wide.possible.may_be(value);
+        let of_other_task = !variable.may_be(value) && account_wide.may_be(value);
         (!of_other_task).then_some(value)
     });
     let first = values.next()??;
@@ -75,8 +74,8 @@ fn account_wide_variable<'a>(guide: &'a Guide, step: &GuideStep) -> Option<&'a V
     Some(&guide[*step.sets.first()?])
 }
 
-/// Violations for observations whose two names have different values in the answers.
-fn conflicts(guide: &Guide, answers: &Answers) -> Violations {
+/// Refuses different values for the two names of an observation.
+fn check_names(guide: &Guide, answers: &Answers) -> Result<(), Violations> {
     let steps = guide.tasks.iter().flat_map(|task| task.steps.iter());
     let conflicting: BTreeSet<(&str, &str)> = steps
         .flatten()
@@ -88,20 +87,10 @@ fn conflicts(guide: &Guide, answers: &Answers) -> Violations {
         .collect();
     let mut violations = Violations::new();
     for (own, full) in conflicting {
-        let description = format!(
-            "differs from `{}`, the other name of the same observation",
-            clip(full)
-        );
+        let full = clip(full);
+        let description = format!("differs from `{full}`, the other name of the same observation");
         let path = Path::root("answers");
         violations.add(&path.key(own), Reason::FieldInvalid, description);
     }
-    violations
-}
-
-/// The answers that nothing in the guide reads or sets, sorted.
-pub fn unused_answers(guide: &Guide, answers: &Answers) -> Vec<String> {
-    let variables = guide.variables.iter();
-    let used: BTreeSet<&str> = variables.map(|variable| variable.name.as_str()).collect();
-    let unused = answers.keys().filter(|name| !used.contains(name.as_str()));
-    unused.cloned().collect()
+    violations.into_result()
 }

@@ -1,16 +1,16 @@
 //! The visibility of a guide's steps in one state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::domain::{
     analysis::{
         CompiledCondition, Evaluation, Evaluator, Guide, GuideStep, StepPosition, SubtaskEntry,
         Truth, VariableId, VariableValue, Visit, budget::Budget, evaluate,
     },
-    task::{AccessLevel, Published},
+    task::AccessLevel,
 };
 
-use super::{GuideState, PreviewOptions};
+use super::{Answers, GuideState, PreviewOptions, VariablesByName};
 
 /// Why a task or step is not visible, in the order of the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +67,12 @@ impl Evaluator for PreviewEvaluator<'_> {
     }
 
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Truth> {
-        let published = step.source.step.content.published;
-        Some(self.options.shows(published).into())
+        Some(self.options.unpublished.shows_step(step).into())
     }
 
     fn task_is_open(&mut self, task: usize) -> Truth {
         let content = &self.guide.task(task).source.task.content;
-        let is_published = self.options.shows(content.published);
+        let is_published = self.options.unpublished.shows(content.published);
         (is_published && self.options.has_level(&content.roles)).into()
     }
 
@@ -89,10 +88,6 @@ impl Evaluator for PreviewEvaluator<'_> {
 }
 
 impl PreviewOptions {
-    fn shows(&self, published: Published) -> bool {
-        self.include_unpublished || published == Published::default()
-    }
-
     fn has_level(&self, roles: &[AccessLevel]) -> bool {
         self.level.is_none_or(|level| roles.contains(&level))
     }
@@ -140,24 +135,21 @@ fn shown_variables(guide: &Guide, evaluation: &Evaluation<Truth>) -> BTreeSet<Va
 /// The names in the answers whose observations are all in the guide and all hidden.
 pub fn hidden_answers(
     guide: &Guide,
+    names: &VariablesByName<'_>,
     evaluation: &Evaluation<Truth>,
-    answers: &BTreeMap<String, VariableValue>,
+    answers: &Answers,
 ) -> Vec<String> {
     let shown = shown_variables(guide, evaluation);
-    let mut is_hidden: BTreeMap<&str, bool> = BTreeMap::new();
-    let variables = guide.variables.iter().enumerate();
-    for (index, variable) in variables.filter(|(_, variable)| !variable.setters.is_empty()) {
-        let is_shown = variable.outside.may_exist() || shown.contains(&VariableId(index));
-        *is_hidden.entry(&variable.name).or_insert(true) &= !is_shown;
-    }
-    let answered = answers
+    let is_hidden = |name: &str| {
+        let set = names.get(name).into_iter().flatten();
+        let mut set = set.filter(|id| !guide[**id].setters.is_empty()).peekable();
+        let is_shown = |id: VariableId| guide[id].outside.may_exist() || shown.contains(&id);
+        set.peek().is_some() && !set.any(|id| is_shown(*id))
+    };
+    let hidden = answers
         .iter()
-        .filter(|(_, value)| **value != VariableValue::Unanswered);
-    answered
-        .map(|(name, _)| name)
-        .filter(|name| is_hidden.get(name.as_str()) == Some(&true))
-        .cloned()
-        .collect()
+        .filter(|(name, value)| **value != VariableValue::Unanswered && is_hidden(name));
+    hidden.map(|(name, _)| name.clone()).collect()
 }
 
 impl ListedStep {
@@ -187,8 +179,9 @@ pub fn next_observation(
         !step.sets.is_empty() && state.answer(step).is_none()
     });
     next.map_or(Vec::new(), |visit| {
-        let via = guide.via(visit.stop).into_iter();
-        via.chain([visit.position]).collect()
+        let mut stops = guide.via(visit.stop);
+        stops.push(visit.position);
+        stops
     })
 }
 
@@ -210,7 +203,7 @@ pub fn task_reasons(
     use VisibilityReason::{Condition, Level, NotPublished, UnknownValue};
     let content = &guide.root().source.task.content;
     applying([
-        (!options.shows(content.published), NotPublished),
+        (!options.unpublished.shows(content.published), NotPublished),
         (!options.has_level(&content.roles), Level),
         (evaluation.task_holds == Truth::False, Condition),
         (evaluation.task_holds == Truth::Unknown, UnknownValue),

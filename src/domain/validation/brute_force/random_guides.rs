@@ -4,8 +4,9 @@ use serde_json::{Value, from_value, json};
 use uuid::Uuid;
 
 use crate::domain::{
-    analysis::{Guide, GuideDraft, KnownVariables, NEVER, Outside, OutsideSetter, SourceStep},
+    analysis::{Guide, GuideDraft, KnownVariables, Outside, OutsideSetter, SourceStep, StopSignal},
     decide::WriteContext,
+    dependency::Group,
     ids::{AccountId, ProductId, StepId, TaskId},
     step::{Cost, NewStep, Step, StepContent, StepKind, StepType, SubtaskRef},
     task::{AccessLevel, NewTask, Published, Task, TaskContent},
@@ -38,7 +39,7 @@ impl Random {
         let nodes = (0..1 + self.below(3)).map(|_| match self.below(4) {
             0 if depth > 0 => self.group(depth - 1),
             _ => json!({
-                "path": self.pick(&["components.7", "components.7", ""]),
+                "path": self.pick(&["components.1", "components.1", ""]),
                 "variable": self.pick(&NAMES),
                 "operator": self.pick(&["=", "=", "=", "!=", "<", ">"]),
                 "targets": [self.pick(&targets), self.pick(&targets)],
@@ -46,6 +47,10 @@ impl Random {
         });
         let nodes: Vec<Value> = nodes.collect();
         json!([self.pick(&["AND", "OR"]), nodes])
+    }
+
+    fn dependencies(&mut self, share: usize) -> Option<Group> {
+        (self.below(6) < share).then(|| from_value(self.group(2)).expect("a group"))
     }
 
     fn step(&mut self, task: TaskId, write: &WriteContext) -> SourceStep {
@@ -60,7 +65,7 @@ impl Random {
             Observation,
         ];
         let step_type = self.pick(&types);
-        let product = ProductId::new(7).expect("a product");
+        let product = ProductId::FIRST;
         let subtask = SubtaskRef {
             task: task_id(self.below(3)),
             product,
@@ -72,29 +77,23 @@ impl Random {
         let question =
             (step_type == Observation).then(|| from_value(question).expect("a question"));
         let subtask = (step_type == Subtask).then_some(subtask);
-        let kind = StepKind::new(step_type, Cost::default(), question, subtask).expect("a kind");
-        let dependencies = (self.below(5) > 1).then(|| from_value(self.group(2)).expect("a group"));
-        let published = Published::new(i32::from(self.below(9) > 0)).expect("a number");
         let content = StepContent {
-            dependencies,
-            published,
+            dependencies: self.dependencies(4),
+            published: Published::new(i32::from(self.below(9) > 0)).expect("a number"),
             ..StepContent::default()
         };
-        Step::create(
-            NewStep {
-                task,
-                product,
-                title: String::new(),
-                kind,
-                content,
-            },
-            write,
-        )
-        .into()
+        let new = NewStep {
+            task,
+            product,
+            title: String::new(),
+            kind: StepKind::new(step_type, Cost::default(), question, subtask).expect("a kind"),
+            content,
+        };
+        Step::create(new, write).into()
     }
 
     /// A guide with two more tasks. An observation of another guide sets the name `elsewhere`.
-    pub fn guide(&mut self) -> Guide {
+    pub fn guide(&mut self, stop: StopSignal<'_>) -> Option<Guide> {
         let write = WriteContext {
             account: AccountId::parse("tests").expect("an account"),
             subject: String::new(),
@@ -105,28 +104,22 @@ impl Random {
             keeps_deleted_tasks: false,
         };
         let tasks = [7, 4, 3].into_iter().enumerate().map(|(index, max_steps)| {
-            let dependencies =
-                (self.below(3) == 0).then(|| from_value(self.group(2)).expect("a group"));
-            let roles = Vec::from_iter(AccessLevel::ALL.into_iter().take(1 + self.below(2)));
             let content = TaskContent {
-                dependencies,
-                roles,
+                dependencies: self.dependencies(2),
+                roles: AccessLevel::ALL
+                    .into_iter()
+                    .take(1 + self.below(2))
+                    .collect(),
                 ..TaskContent::default()
             };
-            let name = Name::parse("Guide".to_owned()).expect("a name");
-            let product = ProductId::new(7).expect("a product");
-            let task = Task::create(
-                NewTask {
-                    name,
-                    product,
-                    content,
-                },
-                None,
-                &write,
-            );
+            let new = NewTask {
+                name: Name::parse("Guide".to_owned()).expect("a name"),
+                product: ProductId::FIRST,
+                content,
+            };
             let task = Task {
                 guid: task_id(index),
-                ..task
+                ..Task::create(new, None, &write)
             };
             let steps = (0..1 + self.below(max_steps)).map(|_| self.step(task.guid, &write));
             let steps = Some(steps.collect());
@@ -143,10 +136,8 @@ impl Random {
             list: vec![setter],
             is_complete: true,
         };
-        let outside = [("components.7.elsewhere".to_owned(), outside)].into();
-        draft
-            .and_then(|draft| draft.finish(outside, NEVER))
-            .expect("a guide")
+        let outside = [("components.1.elsewhere".to_owned(), outside)].into();
+        draft.expect("the root").finish(outside, stop)
     }
 }
 

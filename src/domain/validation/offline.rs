@@ -9,7 +9,7 @@ use crate::domain::{
     Error, Result,
     analysis::{
         Budget, Guide, GuideDraft, MAX_SUBTASK_LEVELS, NEVER, Outside, OutsideSetter, SourceStep,
-        SourceTask, SourceTasks, account_name, of_document, parse_account_name,
+        SourceTask, SourceTasks, account_name, parse_account_name, plan_tasks,
     },
     decide::WriteContext,
     external_id::ExternalId,
@@ -27,7 +27,7 @@ use super::{
 };
 
 #[derive(Debug)]
-pub struct FindingsAlone {
+pub struct OfflineFindings {
     pub findings: Vec<Finding>,
     pub counts: FindingCounts,
     /// Variables that look misspelt, but that another guide of the account may set.
@@ -114,7 +114,7 @@ impl DocumentSet {
             }
         }
         let context = ImportContext::for_new_guide(write, &referenced);
-        let (root, tasks) = of_document(plan(document, Absent::DEFAULT, context)?);
+        let (root, tasks) = plan_tasks(plan(document, Absent::DEFAULT, context)?);
         self.documents
             .extend(tasks.keys().map(|task| (*task, index)));
         self.tasks.extend(tasks.into_iter().chain(stand_ins));
@@ -174,7 +174,7 @@ impl DocumentSet {
     }
 
     /// The findings of a document by the rules that do not need the account.
-    pub fn validate(&self, root: TaskId, mut options: ValidationOptions) -> Result<FindingsAlone> {
+    pub fn validate(&self, root: TaskId, mut options: ValidationOptions) -> Result<OfflineFindings> {
         let tasks = self.tasks_below(root);
         let inside: BTreeSet<TaskId> = tasks.keys().copied().collect();
         let draft = GuideDraft::new(root, tasks, &options.known_variables);
@@ -204,7 +204,7 @@ impl DocumentSet {
             stop: NEVER,
         });
         let (findings, counts) = validated.ok_or_else(stopped)?;
-        Ok(FindingsAlone {
+        Ok(OfflineFindings {
             findings,
             counts,
             unchecked: match self.is_whole_account {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{Budget, GuideStep, StepPosition},
+    analysis::{GuideStep, StepPosition},
     step::StepType,
     task::AccessLevel,
 };
@@ -14,28 +14,25 @@ use crate::domain::{
 use super::{
     conflict::ConflictSearch,
     finding::{Finding, FindingPlace},
-    formula::{Formula, Literal},
+    formula::Literal,
     observations::{DuplicateName, duplicate_names, report_duplicate},
     report::{Own, Report},
     rules::Rule,
     search::{Assignment, Search},
-    subtasks::level_name,
     walkthrough::{Visit, Walkthroughs},
 };
 
-pub fn check(report: &mut Report<'_>, budget: &Budget<'_>) {
+pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let duplicates = duplicate_names(report);
-    let Some(mut walkthroughs) =
-        Walkthroughs::new(guide, report.subject.options.unpublished, budget)
-    else {
+    let unpublished = report.subject.options.unpublished;
+    let Some(mut walkthroughs) = Walkthroughs::new(guide, unpublished, report.budget) else {
         // The task itself and its outcomes are two more questions.
         report.counts.undecided += report.shown_steps().len() + duplicates.len() + 2;
         report_duplicates(report);
         return;
     };
-    let formula = std::mem::replace(&mut walkthroughs.formula, Formula::new());
-    let mut search = Search::new(formula, budget);
+    let mut search = Search::new(std::mem::take(&mut walkthroughs.formula), report.budget);
     for own in report.own_tasks() {
         let visits = walkthroughs.visits.iter().filter_map(|visit| visit.subtask);
         let visits = visits.filter(|visit| visit.task == own.index);
@@ -61,15 +58,11 @@ pub fn check(report: &mut Report<'_>, budget: &Budget<'_>) {
     // are decided, too.
     for (own, position, step) in report.shown_steps().into_iter().rev() {
         let sees = steps.sees(position, &mut search);
-        match search.is_possible(sees) {
-            Some(true) => {}
-            Some(false) => {
-                let end = ends.get(&position.task).copied();
-                let end = end.filter(|(end, _)| *end < position.step);
-                let related = conflicts.find(steps.of(position));
-                report.add(unreachable(own, end.map(|(_, end)| end), related));
-            }
-            None => report.counts.undecided += 1,
+        if decide(report, &mut search, sees) == Some(false) {
+            let end = ends.get(&position.task);
+            let end = end.filter(|(end, _)| *end < position.step);
+            let related = conflicts.find(steps.of(position));
+            report.add(unreachable(own, end.map(|(_, end)| *end), related));
         }
         if !step.conditions.is_empty() {
             let visits = steps.of(position).iter();
@@ -87,6 +80,13 @@ pub fn report_duplicates(report: &mut Report<'_>) {
     for duplicate in duplicate_names(report) {
         report_duplicate(report, &duplicate, None);
     }
+}
+
+/// Whether a literal can be true. If the search cannot decide it, it is counted.
+fn decide(report: &mut Report<'_>, search: &mut Search<'_>, literal: Literal) -> Option<bool> {
+    let is_possible = search.is_possible(literal);
+    report.counts.undecided += usize::from(is_possible.is_none());
+    is_possible
 }
 
 struct StepVisits<'a>(HashMap<StepPosition, Vec<&'a Visit>>);
@@ -121,15 +121,13 @@ impl<'a> StepVisits<'a> {
         for duplicate in duplicates {
             let here = self.sees(duplicate.position, search);
             let key = (duplicate.position.task, duplicate.name);
-            let earlier = match (seen.get(&key), duplicate.earlier.first()) {
-                (Some(earlier), _) => *earlier,
-                (None, Some(first)) => self.sees(*first, search),
-                (None, None) => Literal::FALSE,
-            };
+            let earlier = seen.get(&key).copied().unwrap_or_else(|| {
+                let first = duplicate.earlier.first();
+                first.map_or(Literal::FALSE, |first| self.sees(*first, search))
+            });
             seen.insert(key, search.formula.or([earlier, here]));
             let both = search.formula.and([earlier, here]);
-            let together = search.is_possible(both);
-            report.counts.undecided += usize::from(together.is_none());
+            let together = decide(report, search, both);
             report_duplicate(report, duplicate, together);
         }
     }
@@ -150,17 +148,9 @@ fn check_always_holds(
         fails.push(search.formula.and([comes, !holds]));
     }
     let fails = search.formula.or(fails);
-    let always_holds = match search.is_possible(fails) {
-        Some(false) => search.is_possible(comes),
-        fails => fails.map(|_| false),
-    };
-    match always_holds {
-        Some(true) => {
-            let message = format!("The dependencies hold in {walkthroughs}.");
-            report.add(own.finding(Rule::AlwaysHolds, "dependencies", [], message));
-        }
-        Some(false) => {}
-        None => report.counts.undecided += 1,
+    if decide(report, search, fails) == Some(false) && decide(report, search, comes) == Some(true) {
+        let message = format!("The dependencies hold in {walkthroughs}.");
+        report.add(own.finding(Rule::AlwaysHolds, "dependencies", [], message));
     }
 }
 
@@ -198,13 +188,8 @@ fn check_outcomes(
     search: &mut Search<'_>,
 ) {
     let without_outcome = walkthroughs.without_outcome(&mut search.formula);
-    match search.is_possible(without_outcome) {
-        Some(true) => {}
-        Some(false) => return,
-        None => {
-            report.counts.undecided += 1;
-            return;
-        }
+    if decide(report, search, without_outcome) != Some(true) {
+        return;
     }
     let mut examples: Vec<(Assignment, Vec<AccessLevel>)> = Vec::new();
     for (is_level, level) in &walkthroughs.levels {
@@ -233,14 +218,15 @@ fn check_outcomes(
 
 fn no_outcome(root: Own<'_>, mut levels: Vec<AccessLevel>) -> Finding {
     levels.sort_by_key(|level| level.number());
-    let names: Vec<&str> = levels.iter().map(|level| level_name(*level)).collect();
+    let names: Vec<&str> = levels.iter().map(AsRef::as_ref).collect();
     let whom = match names.len() == AccessLevel::ALL.len() {
         true => "everybody".to_owned(),
         false => names.join(", "),
     };
+    let facts = [("levels", json!(names))];
     let message = format!("For {whom}, a walkthrough can end without an outcome.");
     Finding {
         levels,
-        ..root.finding(Rule::NoOutcome, "", [("levels", json!(names))], message)
+        ..root.finding(Rule::NoOutcome, "", facts, message)
     }
 }
