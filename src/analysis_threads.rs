@@ -45,8 +45,8 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Runs an analysis of a guide of this weight. The analysis stops when its call is over. What
-    /// the call holds is released only after the analysis has stopped.
+    /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the
+    /// call holds is held until it has stopped.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
     pub async fn run<T: Send + 'static>(
@@ -64,8 +64,8 @@ impl AnalysisThreads {
         self.run_on_own_thread(weight, analysis).await
     }
 
-    /// Runs work whose duration depends only on its weight. Light work runs on this thread, other
-    /// work on a separate thread, as in [`Self::run`].
+    /// Runs work whose time grows with the weight alone: light work here, other work on a thread
+    /// of its own, as [`Self::run`] does.
     pub async fn run_once<T: Send + 'static>(
         &self,
         weight: usize,
@@ -77,6 +77,7 @@ impl AnalysisThreads {
         }
     }
 
+    /// Runs an analysis on a thread of its own, which yields to other work.
     async fn run_on_own_thread<T: Send + 'static>(
         &self,
         weight: usize,
@@ -91,87 +92,64 @@ impl AnalysisThreads {
             return Err(Error::Overloaded);
         }
         let work = stopping_with_call(analysis);
-        let result = on_yielding_thread(move || {
+        let (sender, result) = oneshot::channel();
+        let thread = thread::Builder::new().name("analysis".to_owned());
+        let thread = thread.spawn(move || {
+            yield_to_others();
             let result = work();
             drop((memory, permit));
-            result
+            // This fails when the caller has gone.
+            let _ = sender.send(result);
         });
-        result.await?.ok_or(Error::CallOver)
+        thread.map_err(|_| Error::Overloaded)?;
+        let result = result.await.map_err(|_| panicked())?;
+        result.ok_or(Error::CallOver)
     }
 }
 
-/// Runs light work on this thread, and other work on a separate one. It is for short work of calls
-/// that hold something that others need, such as a transaction, and so must not wait for an
-/// analysis thread.
+/// Runs light work here, and other work on a thread of its own. It is for short work of calls that
+/// hold what others need, such as a transaction, and so cannot wait for a thread for analyses.
 pub async fn run_by_weight<T: Send + 'static>(
     weight: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
-    match weight {
-        ..=MAX_LIGHT_WEIGHT => Ok(work()),
-        _ => on_own_thread(work).await,
-    }
+    analyse_by_weight(weight, |_| Some(work())).await
 }
 
-/// Like [`run_by_weight`], for analyses that stop when the call is over. They may hold a connection
-/// that other calls wait for, so they do not yield.
+/// As [`run_by_weight`], for analyses, which stop when the call is over. They may hold a connection that
+/// other calls wait for, so they do not yield.
 pub async fn analyse_by_weight<T: Send + 'static>(
     weight: usize,
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> Result<T> {
-    match weight {
-        ..=MAX_LIGHT_WEIGHT => analysis(NEVER).ok_or(Error::CallOver),
-        _ => on_own_thread(stopping_with_call(analysis))
-            .await?
-            .ok_or(Error::CallOver),
-    }
+    let result = match weight {
+        ..=MAX_LIGHT_WEIGHT => analysis(NEVER),
+        _ => {
+            let work = tokio::task::spawn_blocking(stopping_with_call(analysis));
+            work.in_current_span().await.map_err(|_| panicked())?
+        }
+    };
+    result.ok_or(Error::CallOver)
 }
 
-/// An analysis with a signal that stops it when the current call is over.
+/// An analysis in the span of the current call, which tells it to stop when it is over. The call is
+/// held until the analysis has ended, and its memory counts until then.
 fn stopping_with_call<T>(
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> impl FnOnce() -> Option<T> + Send + 'static {
+    let span = tracing::Span::current();
     let call = CallContext::current();
     move || {
         let is_over = || call.as_ref().is_some_and(CallContext::is_over);
-        analysis(&is_over)
+        span.in_scope(|| analysis(&is_over))
     }
 }
 
-/// Runs an analysis on a separate low-priority thread.
-async fn on_yielding_thread<T: Send + 'static>(
-    analysis: impl FnOnce() -> T + Send + 'static,
-) -> Result<T> {
-    let span = tracing::Span::current();
-    let (sender, result) = oneshot::channel();
-    let thread = thread::Builder::new().name("analysis".to_owned());
-    let thread = thread.spawn(move || {
-        yield_to_others();
-        // This fails when the caller has gone.
-        let _ = sender.send(span.in_scope(analysis));
-    });
-    thread.map_err(|_| Error::Overloaded)?;
-    result.await.map_err(|_| panicked())
-}
-
-/// Lowers the priority of this thread, if the system allows it.
+/// Lowers the priority of this thread. If the system does not allow that, it is left as it is.
 fn yield_to_others() {
-    // On other systems this would lower the priority of the whole process.
+    // Elsewhere this is the priority of the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICENESS);
-}
-
-async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let span = tracing::Span::current();
-    // The work continues if the call is cancelled, so its memory counts until the work ends.
-    let call = CallContext::current();
-    let work = tokio::task::spawn_blocking(move || {
-        let result = span.in_scope(work);
-        drop(call);
-        result
-    });
-    let result = work.in_current_span().await;
-    result.map_err(|_| panicked())
 }
 
 fn panicked() -> Error {

@@ -13,11 +13,10 @@ use crate::{
             Fingerprint, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Truth, Unpublished,
             VariableValue,
             preview::{
-                AnswerTexts, ChosenText, ListedStep, MAX_FALLBACK_LANGUAGES, MAX_VARIABLE_NAMES,
-                OpenVariable, PreviewOptions, TextLanguages, VisibilityReason,
+                ChosenText, ListedStep, MAX_FALLBACK_LANGUAGES, MAX_VARIABLE_NAMES, OpenVariable,
+                PreviewOptions, TextLanguages, VisibilityReason,
             },
         },
-        feedback::FeedbackValue,
         import::DocumentPath,
         page::Page,
         text::Body,
@@ -213,26 +212,19 @@ fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
 
 fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion> {
     let feedback = step.source.step.kind.feedback()?;
-    let texts = page.preview.texts.answers(step);
-    let answers = feedback.values.iter();
+    let answers = page.preview.texts.answers(step, feedback).into_iter();
+    let answers = answers.map(|(answer, shown)| v1::PreviewAnswer {
+        key: answer.key.as_str().to_owned(),
+        value: shown.map(text),
+        link: id(answer
+            .link
+            .and_then(|task| page.preview.guide.guid_of(task))),
+    });
     Some(v1::PreviewQuestion {
         name: feedback.name.as_str().to_owned(),
-        answers: answers.map(|value| answer(page, &texts, value)).collect(),
+        answers: answers.collect(),
         answer: page.preview.state.answer(step).map(value),
     })
-}
-
-fn answer<'a>(
-    page: &PreviewPage,
-    texts: &AnswerTexts<'a>,
-    value: &'a FeedbackValue,
-) -> v1::PreviewAnswer {
-    let link = value.link.and_then(|task| page.preview.guide.guid_of(task));
-    v1::PreviewAnswer {
-        key: value.key.as_str().to_owned(),
-        value: texts.of(value).map(text),
-        link: id(link),
-    }
 }
 
 /// A value: null if it is known to be not answered.

@@ -21,7 +21,7 @@ mod visibility;
 
 pub use open::OpenVariable;
 pub use state::GuideState;
-pub use text::{AnswerTexts, ChosenText, TextLanguages};
+pub use text::{ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};
 
 pub const MAX_VARIABLE_NAMES: usize = 1_000;

@@ -42,27 +42,3 @@ impl From<bool> for Truth {
         if holds { Self::True } else { Self::False }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_follow_kleene() {
-        use Truth::{False, True, Unknown};
-        for (nodes, and, or) in [
-            ([True, True], True, True),
-            ([True, False], False, True),
-            ([Unknown, True], Unknown, True),
-            ([False, False], False, False),
-            ([Unknown, False], False, Unknown),
-            ([Unknown, Unknown], Unknown, Unknown),
-        ] {
-            assert_eq!(
-                (Truth::all(nodes), Truth::any(nodes)),
-                (and, or),
-                "{nodes:?}"
-            );
-        }
-    }
-}

@@ -221,13 +221,11 @@ impl Finding {
 
     /// Sorts by the place in the guide, then by path, rule and id.
     pub fn sort(findings: &mut [Self]) {
-        findings.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
-        // An id takes a digest, so only those that decide are made.
-        for equal in findings.chunk_by_mut(|one, other| one.sort_key() == other.sort_key()) {
-            if equal.len() > 1 {
-                equal.sort_by_cached_key(Self::id);
-            }
-        }
+        findings.sort_by(|one, other| {
+            // An id takes a digest, so only those that decide are made.
+            let by_id = || one.id().cmp(&other.id());
+            one.sort_key().cmp(&other.sort_key()).then_with(by_id)
+        });
     }
 
     fn sort_key(&self) -> ((usize, Option<usize>), &str, &'static str) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::domain::{
     analysis::{Guide, GuideStep, GuideTask, TranslationState},
-    feedback::FeedbackValue,
+    feedback::{Feedback, FeedbackValue},
     json::Instruction,
     translation::{Language, StepTranslation},
 };
@@ -22,26 +22,6 @@ pub struct ChosenText<'a, T> {
     pub fallback: bool,
     /// Whether it was made from a source that has changed.
     pub outdated: bool,
-}
-
-pub struct AnswerTexts<'a> {
-    languages: &'a TextLanguages,
-    /// The texts by key, and whether they are outdated.
-    translated: BTreeMap<&'a Language, (HashMap<&'a str, &'a str>, bool)>,
-}
-
-impl<'a> AnswerTexts<'a> {
-    /// The text of one of the answers: from the most preferred language that has its key,
-    /// else that of the source.
-    pub fn of(&self, answer: &'a FeedbackValue) -> Option<ChosenText<'a, &'a str>> {
-        self.languages.choose(|language| match language {
-            None => Some((answer.value.as_str(), false)),
-            Some(language) => {
-                let (texts, outdated) = self.translated.get(language)?;
-                Some((*texts.get(answer.key.as_str())?, *outdated))
-            }
-        })
-    }
 }
 
 /// Most forms of a language tag that are looked for. Tags in use have fewer parts.
@@ -115,17 +95,32 @@ impl TextLanguages {
         })
     }
 
-    pub fn answers<'a>(&'a self, step: &'a GuideStep) -> AnswerTexts<'a> {
+    /// The answers of a question, each with its text: from the most preferred language that has its
+    /// key, else that of the source.
+    pub fn answers<'a>(
+        &'a self,
+        step: &'a GuideStep,
+        question: &'a Feedback,
+    ) -> Vec<(&'a FeedbackValue, Option<ChosenText<'a, &'a str>>)> {
         let translated = self.0.iter().filter_map(|language| {
             let (translation, state) = translation_of(step, language)?;
             let values = translation.feedback.as_ref()?.values.iter();
             let texts = values.map(|value| (value.key.as_str(), value.value.as_str()));
             Some((language, (texts.collect(), state.outdated_rest)))
         });
-        AnswerTexts {
-            languages: self,
-            translated: translated.collect(),
-        }
+        // The texts by key, and whether they are outdated.
+        let translated: BTreeMap<&Language, (HashMap<&str, &str>, bool)> = translated.collect();
+        let text = |answer: &'a FeedbackValue| {
+            self.choose(|language| match language {
+                None => Some((answer.value.as_str(), false)),
+                Some(language) => {
+                    let (texts, outdated) = translated.get(language)?;
+                    Some((*texts.get(answer.key.as_str())?, *outdated))
+                }
+            })
+        };
+        let answers = question.values.iter();
+        answers.map(|answer| (answer, text(answer))).collect()
     }
 
     /// The first text in the order of preference. `text` returns the text in a language, or of the
