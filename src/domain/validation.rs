@@ -85,7 +85,7 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     Some((findings, counts))
 }
 
-/// The finding of a guide that is not read, as it has more than so many bytes; `None` if the
+/// The finding for a guide that was not read because it has more than `most` bytes; `None` if the
 /// options leave it out.
 pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Option<Finding> {
     let place = FindingPlace {

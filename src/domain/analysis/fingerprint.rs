@@ -23,7 +23,7 @@ pub struct Fingerprint(pub [u8; 16]);
 impl Fingerprint {
     /// The fingerprint of a guide. `document` is the digest of its document, if it has one;
     /// the ids of a document's tasks and steps differ in each call and are left out.
-    pub fn of(guide: &Guide, document: Option<[u8; 32]>) -> Self {
+    pub fn new(guide: &Guide, document: Option<[u8; 32]>) -> Self {
         let mut hash = Sha256::default();
         hash.update(document.unwrap_or_default());
         for task in &guide.tasks {

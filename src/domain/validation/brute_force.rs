@@ -1,4 +1,4 @@
-//! What validation and preview say of random guides is what trying every possibility shows.
+//! Compares validations and previews of random guides with an enumeration of all walkthroughs.
 
 mod random_guides;
 

@@ -25,8 +25,8 @@ struct ReadCondition<'a> {
     path: String,
     source: &'a Condition,
     variable: &'a Variable,
-    /// Whether a walk last comes to it before it comes to an observation of the guide that
-    /// sets the variable.
+    /// Whether a walk reads it for the last time before any observation of the guide sets the
+    /// variable.
     is_before_setters: bool,
 }
 

@@ -74,8 +74,8 @@ impl<'a> ConflictSearch<'a> {
         places.collect()
     }
 
-    /// Those of the conditions that no class of values meets together, each left out that can be.
-    /// `None` if some class meets them all, or the budget is spent.
+    /// The conditions, if no class of values meets them all. One greedy pass leaves out each that is
+    /// not needed for that. `None` if some class meets them all, or the budget is spent.
     fn contradicting(
         &self,
         classes: &ValueClasses,

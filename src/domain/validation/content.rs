@@ -91,9 +91,9 @@ fn check_content(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep) {
     }
 }
 
-/// Whether a step lacks a title in the language unless it has a translation of its own. A subtask
-/// step shows the translated name of its task. A name that is missing in an own task is a finding
-/// of that task, and tasks of the account are not known without the account.
+/// Whether a step without a translated title has none to show in the language. A subtask step shows
+/// the translated name of its task. If an own task lacks the name, that is a finding of the task
+/// itself. Without the account, names of its tasks are not known.
 fn needs_title(
     report: &Report<'_>,
     step: &GuideStep,

@@ -49,9 +49,9 @@ pub struct FindingPlace {
 }
 
 impl FindingPlace {
-    /// A field of a task or of a step of it, or itself for an empty path. A managed task without a
-    /// document, and a wiring step that the document does not have, are not in the request: their
-    /// place is the value that manages the task.
+    /// A field of a task, or of a step of the task. An empty path stands for the task or step itself.
+    /// A managed task or wiring step that is not in the document is placed at the value that manages
+    /// the task.
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
         let (origin, unlisted, title) = match step {
             None => {

@@ -133,8 +133,8 @@ impl<'a> StepVisits<'a> {
     }
 }
 
-/// Reports dependencies to which some walkthrough comes, and which hold in all that do. `visits`
-/// has, for each visit, whether a walkthrough comes to it and whether they hold there.
+/// Reports dependencies that hold in every walkthrough that comes to them, if any does. `visits`
+/// has, for each visit, whether a walkthrough comes to it and whether the dependencies hold there.
 fn check_always_holds(
     report: &mut Report<'_>,
     search: &mut Search<'_>,

@@ -1,6 +1,6 @@
-//! Decides whether a literal of a formula can be true, if random assignments do not show it, by a
-//! SAT solver. The solver gets a variable for each node that the literal depends on. A gate's
-//! clauses say that it implies each of its operands, and that all of them together imply it.
+//! Asks a SAT solver whether a literal of a formula can be true, unless random assignments already
+//! show it. The solver gets a variable for each node that the literal depends on. A gate's clauses
+//! say that it implies each of its operands, and that all of them together imply it.
 
 use std::{cell::Cell, collections::HashMap};
 

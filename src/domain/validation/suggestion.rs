@@ -5,7 +5,7 @@ use serde_json::json;
 use super::finding::{Finding, quoted};
 use crate::domain::analysis::Allowance;
 
-/// What a candidate costs that is looked at, in pairs of characters.
+/// The cost of each candidate, in compared pairs of characters.
 const CANDIDATE_COST: usize = 16;
 
 impl Finding {
@@ -23,10 +23,9 @@ impl Finding {
     }
 }
 
-/// The candidate with the least edit distance: at most 2 or a third of the name's length,
-/// whichever is more, and so that they have something in common. What both begin with up to a
-/// dot, such as `components.7.`, does not count.
-/// `None` once too many candidates and pairs of characters were compared.
+/// The candidate with the least edit distance. The distance is at most 2 or a third of the name's
+/// length, whichever is more, and less than the length of the longer name. Common beginnings up to a
+/// dot, such as `components.7.`, are not compared. `None` if the allowance is spent.
 pub fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,

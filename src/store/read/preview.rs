@@ -88,7 +88,7 @@ impl Account {
         let seen = call.after.map(|(_, seen)| seen);
         let preview = move |stop: StopSignal<'_>| {
             let (guide, _, memory) = read.finish(stop)?;
-            let fingerprint = Fingerprint::of(&guide, document);
+            let fingerprint = Fingerprint::new(&guide, document);
             let preview = fingerprint
                 .check_page(seen)
                 .and_then(|()| Preview::new(guide, options, &Path::root(field), stop));

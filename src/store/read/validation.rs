@@ -103,7 +103,7 @@ impl Account {
         let (document, options_bytes) = (call.document, call.options_bytes);
         let compile = move |stop: StopSignal<'_>| {
             let (guide, readers, memory) = read.finish(stop)?;
-            let of_guide = Fingerprint::of(&guide, document);
+            let of_guide = Fingerprint::new(&guide, document);
             let of_readers = format!("{readers:?}");
             let fingerprint =
                 validation_fingerprint(of_guide, RULES_VERSION, &options_bytes, &of_readers);

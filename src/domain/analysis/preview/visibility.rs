@@ -124,7 +124,7 @@ pub fn resolve_visibility(
     }
 }
 
-/// The variables that observations set which are not hidden.
+/// The variables that visible and undetermined observations set.
 fn shown_variables(guide: &Guide, evaluation: &Evaluation<Truth>) -> BTreeSet<VariableId> {
     let visits = evaluation.visits.iter();
     let shown = visits.filter(|visit| visit.visible != Truth::False);
