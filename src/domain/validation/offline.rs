@@ -174,7 +174,11 @@ impl DocumentSet {
     }
 
     /// The findings of a document by the rules that do not need the account.
-    pub fn validate(&self, root: TaskId, mut options: ValidationOptions) -> Result<OfflineFindings> {
+    pub fn validate(
+        &self,
+        root: TaskId,
+        mut options: ValidationOptions,
+    ) -> Result<OfflineFindings> {
         let tasks = self.tasks_below(root);
         let inside: BTreeSet<TaskId> = tasks.keys().copied().collect();
         let draft = GuideDraft::new(root, tasks, &options.known_variables);
