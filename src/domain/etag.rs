@@ -124,30 +124,3 @@ impl ExpectedEtag {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_etag_matches_only_its_own_revision() {
-        let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
-        let row_version = |version, modified| RowVersion {
-            version,
-            modified: Timestamp(modified),
-            ..RowVersion::first(Timestamp(0))
-        };
-        let etag = Etag::of(one, &row_version(7, 1));
-        let matches = |expected: &ExpectedEtag, etag: &Etag| {
-            let resource = ResourceId::Task(TaskId(one));
-            expected.check(etag, resource).is_ok()
-        };
-        let expected = ExpectedEtag::parse(&etag.to_string());
-        assert!(matches(&expected, &Etag::of(one, &row_version(7, 1))));
-        assert!(!matches(&expected, &Etag::of(one, &row_version(8, 1))));
-        assert!(!matches(&expected, &Etag::of(one, &row_version(7, 2))));
-        assert!(!matches(&expected, &Etag::of(other, &row_version(7, 1))));
-        assert!(matches(&ExpectedEtag::parse(""), &etag));
-        assert!(!matches(&ExpectedEtag::parse("v7"), &etag));
-    }
-}

@@ -67,38 +67,3 @@ pub struct TakenId {
     pub owner: ResourceId,
     pub field: Cow<'static, str>,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_a_short_printable_text_without_outer_white_space() {
-        let longest = "🔧".repeat(MAX_EXTERNAL_ID_CHARS);
-        for valid in ["a", "K-17/ü 3", "0", longest.as_str()] {
-            assert_eq!(
-                ExternalId::parse(valid.to_owned()).map(ExternalId::into_string),
-                Ok(valid.to_owned())
-            );
-        }
-        for (invalid, error) in [
-            ("", TextError::Missing),
-            ("a\0", TextError::Nul),
-            ("a\nb", TextError::ControlCharacter),
-            ("a\u{7f}", TextError::ControlCharacter),
-            ("a\u{85}b", TextError::ControlCharacter),
-            (" a", TextError::OuterWhiteSpace),
-            ("a\u{3000}", TextError::OuterWhiteSpace),
-            (" ", TextError::OuterWhiteSpace),
-        ] {
-            assert_eq!(
-                ExternalId::parse(invalid.to_owned()),
-                Err(error),
-                "{invalid:?}"
-            );
-        }
-        let too_long = format!("{longest}a");
-        let error = TextError::TooLong(MAX_EXTERNAL_ID_CHARS);
-        assert_eq!(ExternalId::parse(too_long), Err(error));
-    }
-}

@@ -241,36 +241,3 @@ pub struct GuideCodec {
     /// Decodes a guide; `None` if the bytes are not a guide.
     pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_revision_is_named_by_digits_or_an_alias() {
-        let number = |text| match RevisionName::parse(text) {
-            Some(RevisionName::Number(number)) => Some(number),
-            Some(RevisionName::Alias(_)) | None => None,
-        };
-        assert_eq!(number("0"), Some(0));
-        assert_eq!(number("0012"), Some(12));
-        assert_eq!(number("99999999999999999999"), Some(i64::MAX));
-        for alias in ["live", "v1.2_rc-3", &"a".repeat(64)] {
-            let parsed = RevisionName::parse(alias);
-            assert_eq!(parsed.map(|name| name.to_string()).as_deref(), Some(alias));
-        }
-        for neither in [
-            "",
-            "-1",
-            "+1",
-            "1a",
-            "Live",
-            ".live",
-            "li ve",
-            "é",
-            &"a".repeat(65),
-        ] {
-            assert_eq!(RevisionName::parse(neither), None, "{neither}");
-        }
-    }
-}

@@ -119,9 +119,7 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
     }
 }
 
-/// The fields in which two encoded tasks or steps differ: those that an import honors, and those of
-/// translations one by one. `subtask_external_id` counts only if
-/// `subtask_id` is absent or differs.
+/// The fields in which two encoded tasks or steps differ.
 pub fn changed_fields(
     resource: &'static ResourceFields,
     base: &[u8],
@@ -130,22 +128,42 @@ pub fn changed_fields(
     if base == target {
         return Vec::new();
     }
-    let [base, target] = [base, target].map(|it| EncodedResource::read(resource, it));
-    let [EncodedResource(base), EncodedResource(target)] =
-        [base, target].map(Option::unwrap_or_default);
-    let added = target.keys().filter(|key| !base.contains_key(key));
-    let all = base.keys().chain(added);
-    let changed = all.filter(|key| base.get(key) != target.get(key));
-    let mut paths: Vec<FieldPath> = changed.filter_map(|key| honored(resource, *key)).collect();
-    let subtask = resource.find("subtask_id");
-    let subtask = subtask.map(|(number, ..)| (None, number));
-    if subtask.is_some_and(|key| base.contains_key(&key) && base.get(&key) == target.get(&key)) {
-        paths.retain(|path| path.name != "subtask_external_id");
-    }
-    paths
+    let [base, target] = [base, target].map(|bytes| read(resource, bytes));
+    let changed = changed_keys(resource, &base, &target).into_iter();
+    changed.filter_map(|key| honored(resource, key)).collect()
 }
 
-fn honored(resource: &'static ResourceFields, key: FieldKey<'_>) -> Option<FieldPath> {
+/// An encoded task or step, which is empty if it does not exist.
+pub fn read<'m>(resource: &ResourceFields, bytes: &'m [u8]) -> EncodedResource<'m> {
+    EncodedResource::read(resource, bytes).unwrap_or_default()
+}
+
+/// The fields in which two tasks or steps differ: those that an import honors, and those of
+/// translations one by one. `subtask_external_id` counts only if
+/// `subtask_id` is absent or differs.
+pub fn changed_keys<'m>(
+    resource: &'static ResourceFields,
+    EncodedResource(base): &EncodedResource<'m>,
+    EncodedResource(target): &EncodedResource<'m>,
+) -> Vec<FieldKey<'m>> {
+    let added = target.keys().filter(|key| !base.contains_key(*key));
+    let all = base.keys().chain(added).copied();
+    let changed = all.filter(|key| base.get(key) != target.get(key));
+    let mut changed: Vec<_> = changed
+        .filter(|key| honored(resource, *key).is_some())
+        .collect();
+    let key = |name| Some((None, resource.find(name)?.0));
+    if let (Some(id), Some(external_id)) = (key("subtask_id"), key("subtask_external_id"))
+        && base.contains_key(&id)
+        && base.get(&id) == target.get(&id)
+    {
+        changed.retain(|key| *key != external_id);
+    }
+    changed
+}
+
+/// The path of a field, if an import honors it.
+pub fn honored(resource: &'static ResourceFields, key: FieldKey<'_>) -> Option<FieldPath> {
     let (language, number) = key;
     let name = match (language, resource.get(number)) {
         (Some(_), _) => resource.translation.get(&number)?,

@@ -54,8 +54,8 @@ impl DocumentMasks {
                     }
                 };
                 match fields.find(name) {
-                    Some((_, name, FieldUse::Honored)) => {
-                        reset.insert(name);
+                    Some((number, _, FieldUse::Honored)) => {
+                        reset.insert(number);
                     }
                     Some((_, name, _)) => {
                         let description = match name {
@@ -78,11 +78,7 @@ impl DocumentMasks {
         Self::resetting(absent, task, step)
     }
 
-    fn resetting(
-        absent: AbsentFields,
-        task: BTreeSet<&'static str>,
-        step: BTreeSet<&'static str>,
-    ) -> Self {
+    fn resetting(absent: AbsentFields, task: BTreeSet<u32>, step: BTreeSet<u32>) -> Self {
         Self {
             task: Arc::new(Mask::for_document(absent, task, &TASK)),
             step: Arc::new(Mask::for_document(absent, step, &STEP)),

@@ -39,6 +39,8 @@ pub struct ResourceFields {
     pub translations: u32,
     /// The fields of a translation by number.
     pub translation: BTreeMap<u32, String>,
+    /// The number of the lock of a translation.
+    pub lock: u32,
 }
 
 pub static TASK: LazyLock<ResourceFields> = LazyLock::new(|| ResourceFields::read("Task"));
@@ -51,6 +53,7 @@ impl ResourceFields {
         let translations = message.get_field_by_name(TRANSLATIONS);
         let translations = translations.expect("a map of translations");
         let translated = submessage(&translations).expect("a message");
+        let lock = translated.get_field_by_name("locked");
         let texts = translated.fields();
         let mut fields = BTreeMap::new();
         add_fields(&message, "", &[], &mut fields);
@@ -60,6 +63,7 @@ impl ResourceFields {
             translation: texts
                 .map(|it| (it.number(), it.name().to_owned()))
                 .collect(),
+            lock: lock.expect("a lock").number(),
         }
     }
 

@@ -8,7 +8,6 @@ use std::{
 use prost_types::FieldMask;
 
 use super::{
-    compare::FieldPath,
     encoded_resource::{EncodedResource, FieldKey, TRANSLATION},
     fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
     ignored::Ignored,
@@ -20,42 +19,19 @@ use crate::domain::{
     violation::{Reason, Violations},
 };
 
-/// The lock of a translation.
-const LOCKED: &str = "locked";
-
 /// Most paths of one mask: every field in every language, with room to spare.
 pub const MAX_MASK_PATHS: usize = 1_000;
 
 #[derive(Debug)]
 pub struct Mask {
     pub fields: &'static ResourceFields,
-    purpose: Purpose,
-    named: NamedFields,
+    /// Whether a sent shorthand replaces the conditions.
+    takes_shorthand: bool,
+    /// The numbers of the fields that are replaced even if they were not sent.
+    named: BTreeSet<u32>,
+    /// The same for translations. [`TRANSLATION`] stands for all fields.
+    translated: BTreeMap<Language, BTreeSet<u32>>,
     others: OtherFields,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    /// A change to a part of a translation locks it, as a person made it.
-    Update,
-    /// A shorthand replaces the conditions.
-    Document,
-    Merge,
-}
-
-/// The fields that are replaced even if they were not sent.
-#[derive(Debug, Default)]
-struct NamedFields {
-    fields: BTreeSet<&'static str>,
-    translations: BTreeMap<Language, LanguageMask>,
-}
-
-/// Which fields of one translation an update changes.
-#[derive(Debug)]
-enum LanguageMask {
-    /// The translation is replaced by what was sent.
-    Whole,
-    Fields(BTreeSet<&'static str>),
 }
 
 /// What happens to honored fields and translations that the mask does not name.
@@ -91,45 +67,60 @@ impl Mask {
         ignored: &mut Ignored,
     ) -> Self {
         let FieldMask { paths } = mask.unwrap_or_default();
-        let mut named = NamedFields::default();
-        let others = match paths.as_slice() {
-            [] => OtherFields::ReplacedIfSent,
-            [path] if path == "*" => OtherFields::Replaced,
-            paths => {
-                let mut mask = violations.at("update_mask");
-                let mut list = mask.field("paths");
-                if list.at_most(paths.len(), MAX_MASK_PATHS) {
-                    for (index, path) in paths.iter().enumerate() {
-                        if let Err((reason, description)) = named.add(path, fields, ignored) {
-                            list.index(index).refuse(reason, description);
-                        }
-                    }
-                }
-                OtherFields::Kept
-            }
-        };
-        Self {
+        let mut parsed = Self {
             fields,
-            purpose: Purpose::Update,
-            named,
-            others,
+            takes_shorthand: false,
+            named: BTreeSet::new(),
+            translated: BTreeMap::new(),
+            others: match paths.as_slice() {
+                [] => OtherFields::ReplacedIfSent,
+                [path] if path == "*" => OtherFields::Replaced,
+                _ => OtherFields::Kept,
+            },
+        };
+        let mut mask = violations.at("update_mask");
+        let mut list = mask.field("paths");
+        if parsed.others == OtherFields::Kept && list.at_most(paths.len(), MAX_MASK_PATHS) {
+            for (index, path) in paths.iter().enumerate() {
+                if let Err((reason, description)) = parsed.name(path, ignored) {
+                    list.index(index).refuse(reason, description);
+                }
+            }
         }
+        parsed
     }
 
-    /// The mask of a task or step of a document. `reset`: the fields that get their defaults, even if
-    /// `absent` keeps the others.
+    /// Adds the field that a path names.
+    fn name(&mut self, path: &str, ignored: &mut Ignored) -> Result<(), PathViolation> {
+        match self.fields.find(path) {
+            Some((number, _, FieldUse::Honored)) => {
+                self.named.insert(number);
+            }
+            Some((_, name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
+            Some((_, _, FieldUse::Identity)) => {}
+            None if path == "*" => {
+                return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
+            }
+            None => {
+                let (language, number) = self.fields.translated(path)?;
+                self.translated.entry(language).or_default().insert(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// The mask of a task or step of a document. `reset`: the numbers of the fields that get their
+    /// defaults, even if `absent` keeps the others.
     pub fn for_document(
         absent: AbsentFields,
-        reset: BTreeSet<&'static str>,
+        reset: BTreeSet<u32>,
         fields: &'static ResourceFields,
     ) -> Self {
         Self {
             fields,
-            purpose: Purpose::Document,
-            named: NamedFields {
-                fields: reset,
-                ..NamedFields::default()
-            },
+            takes_shorthand: true,
+            named: reset,
+            translated: BTreeMap::new(),
             others: match absent {
                 AbsentFields::Keep => OtherFields::ReplacedIfSent,
                 AbsentFields::Reset => OtherFields::Replaced,
@@ -137,34 +128,20 @@ impl Mask {
         }
     }
 
-    /// The mask of these fields.
-    pub fn for_fields(fields: &'static ResourceFields, paths: &[FieldPath]) -> Self {
-        let mut named = NamedFields::default();
-        for FieldPath { language, name } in paths {
-            match language.as_deref().map(Language::parse) {
-                None => {
-                    named.fields.insert(name);
-                }
-                Some(None) => {}
-                Some(Some(language)) => named.add_text(language, name),
-            }
-        }
-        Self {
-            fields,
-            purpose: Purpose::Merge,
-            named,
-            others: OtherFields::Kept,
-        }
-    }
-
     /// Whether a path names the field; `*` does not.
     pub fn names(&self, field: &str) -> bool {
-        self.named.fields.contains(field)
+        let found = self.fields.find(field);
+        found.is_some_and(|(number, ..)| self.named.contains(&number))
     }
 
     /// Whether the update changes a field.
     pub fn selects(&self, field: &str, is_sent: impl FnOnce() -> bool) -> bool {
-        self.names(field)
+        let found = self.fields.find(field);
+        found.is_some_and(|(number, ..)| self.selects_number(number, is_sent))
+    }
+
+    fn selects_number(&self, number: u32, is_sent: impl FnOnce() -> bool) -> bool {
+        self.named.contains(&number)
             || match self.others {
                 OtherFields::Kept => false,
                 OtherFields::ReplacedIfSent => is_sent(),
@@ -209,13 +186,8 @@ impl Mask {
     ) -> Option<Choice<'m>> {
         let mut stored = EncodedResource::read(self.fields, stored)?;
         let sent = EncodedResource::read(self.fields, sent)?;
-        let has_shorthand = self.purpose == Purpose::Document
-            && sent.0.keys().any(|key| self.fields.is_shorthand(*key));
-        // The decoder computes what is left out here: the shorthand, and the lock of an edited translation.
-        stored.0.retain(|key, _| match key {
-            (None, _) => has_shorthand || !self.fields.is_shorthand(*key),
-            (Some(language), number) => !self.relocks(language, *number),
-        });
+        let has_shorthand =
+            self.takes_shorthand && sent.0.keys().any(|key| self.fields.is_shorthand(*key));
         let mut languages = BTreeMap::new();
         for tag in sent.languages() {
             let language = Language::parse(tag);
@@ -227,33 +199,44 @@ impl Mask {
             }
             *languages.entry(language).or_insert(0) += 1;
         }
+        // Those that the mask names of each translation.
+        let tags = stored.languages().into_iter().chain(sent.languages());
+        let tags = tags.filter(|_| !self.translated.is_empty());
+        let named =
+            tags.filter_map(|tag| Some((tag, self.translated.get(&Language::parse(tag)?)?)));
+        let named: BTreeMap<&str, &BTreeSet<u32>> = named.collect();
+        // The decoder computes what is left out here: the shorthand, and the lock of a translation that a
+        // person edits without saying whether it is locked.
+        let lock = self.fields.lock;
+        stored.0.retain(|key, _| match *key {
+            (None, _) => has_shorthand || !self.fields.is_shorthand(*key),
+            (Some(tag), number) if number == lock => {
+                named.get(tag).is_none_or(|named| named.contains(&lock))
+            }
+            (Some(_), _) => true,
+        });
         let is_selected = |key: &FieldKey<'_>| match *key {
             (None, number) => match self.fields.get(number) {
                 Some((SHORTHAND | DEPENDENCIES, _)) if has_shorthand => true,
                 Some((name, FieldUse::Honored)) if !not_honored.contains(&name) => {
-                    self.selects(name, || sent.0.contains_key(key))
+                    self.selects_number(number, || sent.0.contains_key(key))
                 }
                 _ => false,
             },
-            (Some(_), _) if self.selects(TRANSLATIONS, || false) => true,
-            (language, _) if self.others == OtherFields::ReplacedIfSent => {
-                sent.0.contains_key(&(language, TRANSLATION))
+            (Some(tag), number) => {
+                let is_sent = || sent.0.contains_key(&(Some(tag), TRANSLATION));
+                let named = named.get(tag).copied();
+                self.selects_number(self.fields.translations, is_sent)
+                    || named.is_some_and(|it| it.contains(&TRANSLATION) || it.contains(&number))
             }
-            (Some(language), number) => match self.named.language(language) {
-                None => false,
-                Some(LanguageMask::Whole) => true,
-                Some(LanguageMask::Fields(names)) => {
-                    let name = self.fields.translation.get(&number);
-                    name.is_some_and(|name| names.contains(name.as_str()))
-                }
-            },
         };
         let (replaced, mut kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
             stored.0.into_iter().partition(|(key, _)| is_selected(key));
         for tag in sent.languages() {
-            if let Some(LanguageMask::Fields(names)) = self.named.language(tag)
-                // The decoder refuses a language that was sent twice, so it must meet both.
-                && (names.contains(LOCKED) || languages.get(&Language::parse(tag)) > Some(&1))
+            // The decoder refuses a language that was sent twice, so it must meet both.
+            let is_twice = || languages.get(&Language::parse(tag)) > Some(&1);
+            if let Some(named) = named.get(tag)
+                && (named.contains(&lock) || is_twice())
             {
                 kept.entry((Some(tag), TRANSLATION)).or_default();
             }
@@ -265,18 +248,6 @@ impl Mask {
             replaced: EncodedResource(replaced),
             sent: EncodedResource(taken.collect()),
         })
-    }
-
-    /// Whether the field is the lock of a translation that a person edits without saying whether it
-    /// is locked.
-    fn relocks(&self, language: &str, number: u32) -> bool {
-        let name = self.fields.translation.get(&number);
-        self.purpose == Purpose::Update
-            && name.is_some_and(|name| name == LOCKED)
-            && matches!(
-                self.named.language(language),
-                Some(LanguageMask::Fields(names)) if !names.contains(LOCKED)
-            )
     }
 }
 
@@ -292,6 +263,22 @@ const MALFORMED_LANGUAGE_KEY: PathViolation = (
 );
 
 impl ResourceFields {
+    /// The language and the field that a path into the translations names. The field [`TRANSLATION`] is
+    /// the whole translation.
+    fn translated(&self, path: &str) -> Result<(Language, u32), PathViolation> {
+        let below = path.strip_prefix(TRANSLATIONS);
+        let below = below.and_then(|rest| rest.strip_prefix('.'));
+        let (key, field) = split_key(below.ok_or_else(|| self.unknown(path))?, self)?;
+        let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE_KEY)?;
+        let Some(field) = field else {
+            return Ok((language, TRANSLATION));
+        };
+        let mut fields = self.translation.iter();
+        let found = fields.find(|(_, name)| *name == field);
+        let (number, _) = found.ok_or_else(|| self.unknown_of_translation(field))?;
+        Ok((language, *number))
+    }
+
     /// The violation of a path that names no field; it lists those that an update changes.
     fn unknown(&self, path: &str) -> PathViolation {
         if path.contains(',') {
@@ -363,66 +350,6 @@ fn not_a_path(meant: Option<&str>) -> String {
         "is not a path that this mask may name{}.",
         meant.unwrap_or_default()
     )
-}
-
-impl NamedFields {
-    fn language(&self, tag: &str) -> Option<&LanguageMask> {
-        if self.translations.is_empty() {
-            return None;
-        }
-        self.translations.get(&Language::parse(tag)?)
-    }
-
-    fn add(
-        &mut self,
-        path: &str,
-        fields: &'static ResourceFields,
-        ignored: &mut Ignored,
-    ) -> Result<(), PathViolation> {
-        match fields.find(path) {
-            Some((_, name, FieldUse::Honored)) => {
-                self.fields.insert(name);
-            }
-            Some((_, name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
-            Some((_, _, FieldUse::Identity)) => {}
-            None if path == "*" => {
-                return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
-            }
-            None => self.add_translated(path, fields)?,
-        }
-        Ok(())
-    }
-
-    fn add_translated(
-        &mut self,
-        path: &str,
-        fields: &'static ResourceFields,
-    ) -> Result<(), PathViolation> {
-        let below = path.strip_prefix(TRANSLATIONS);
-        let below = below.and_then(|rest| rest.strip_prefix('.'));
-        let below = below.ok_or_else(|| fields.unknown(path))?;
-        let (key, field) = split_key(below, fields)?;
-        let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE_KEY)?;
-        let Some(field) = field else {
-            self.translations.insert(language, LanguageMask::Whole);
-            return Ok(());
-        };
-        let mut names = fields.translation.values();
-        let name = names.find(|name| *name == field);
-        let name = name.ok_or_else(|| fields.unknown_of_translation(field))?;
-        self.add_text(language, name);
-        Ok(())
-    }
-
-    fn add_text(&mut self, language: Language, name: &'static str) {
-        let mask = self.translations.entry(language);
-        match mask.or_insert_with(|| LanguageMask::Fields(BTreeSet::new())) {
-            LanguageMask::Whole => {}
-            LanguageMask::Fields(fields) => {
-                fields.insert(name);
-            }
-        }
-    }
 }
 
 /// The key of a map and the field below it. The key ends at the first dot, or is in

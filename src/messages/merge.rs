@@ -6,12 +6,12 @@ use prost::Message;
 
 use super::{
     compare::{
-        FieldPath, StepDifference, changed_fields, compare_steps, compare_whole, encoded_step,
-        encoded_task,
+        FieldPath, StepDifference, changed_keys, compare_steps, compare_whole, encoded_step,
+        encoded_task, honored, read,
     },
+    encoded_resource::EncodedResource,
     fields::{ResourceFields, STEP, TASK},
     managed_documents::{managed_document, managed_documents, values, values_mut},
-    mask::Mask,
 };
 use crate::proto::v1::{Step, Task, TaskDocument};
 
@@ -125,20 +125,33 @@ impl<'g> Merger<'g, '_> {
     fn fields<M: Message + Default>(
         &mut self,
         resource: &'static ResourceFields,
-        [base, ours, theirs]: [Vec<u8>; 3],
+        encoded: [Vec<u8>; 3],
     ) -> M {
-        let mut by_ours = changed_fields(resource, &base, &ours);
-        let by_theirs = changed_fields(resource, &base, &theirs);
-        let differing = changed_fields(resource, &ours, &theirs);
-        by_ours.retain(|path| !by_theirs.contains(path) || differing.contains(path));
-        for path in by_ours.iter().filter(|path| by_theirs.contains(path)) {
-            self.add(ConflictSubject::Field(path.clone()));
+        let [base, ours, theirs] = encoded.each_ref().map(|bytes| read(resource, bytes));
+        let by_ours = changed_keys(resource, &base, &ours);
+        let by_theirs = changed_keys(resource, &base, &theirs);
+        let differing = changed_keys(resource, &ours, &theirs);
+        let is_new = theirs == EncodedResource::default();
+        let EncodedResource(ours) = ours;
+        let mut merged = if is_new { ours.clone() } else { theirs.0 };
+        // It follows from the dependencies.
+        merged.retain(|key, _| !resource.is_shorthand(*key));
+        for key in by_ours {
+            let is_by_both = by_theirs.contains(&key);
+            if is_by_both && !differing.contains(&key) {
+                continue;
+            }
+            if let Some(path) = honored(resource, key).filter(|_| is_by_both) {
+                self.add(ConflictSubject::Field(path));
+            }
+            if let Some(values) = ours.get(&key) {
+                merged.insert(key, values.clone());
+            } else {
+                merged.remove(&key);
+            }
         }
-        let former = if theirs.is_empty() { &ours } else { &theirs };
-        let merged = Mask::for_fields(resource, &by_ours).apply(former, &ours, &[]);
         // What was just encoded can be decoded.
-        let merged = merged.and_then(|it| M::decode(&it.message[..]).ok());
-        merged.unwrap_or_default()
+        M::decode(&EncodedResource(merged).encode(resource)[..]).unwrap_or_default()
     }
 
     fn steps(&mut self, base: &'g [Step], ours: &'g [Step], theirs: &'g [Step]) -> Vec<Step> {

@@ -93,7 +93,11 @@ async fn malformed_ids_are_refused(client: Client) {
     for (id, reason) in [
         (" a", "FIELD_INVALID"),
         ("a\u{a0}", "FIELD_INVALID"),
+        ("a\u{3000}", "FIELD_INVALID"),
+        (" ", "FIELD_INVALID"),
         ("a\tb", "FIELD_INVALID"),
+        ("a\u{7f}", "FIELD_INVALID"),
+        ("a\u{85}b", "FIELD_INVALID"),
         ("a\0b", "FIELD_INVALID"),
         (&*"x".repeat(201), "FIELD_TOO_LONG"),
     ] {

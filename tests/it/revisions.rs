@@ -262,7 +262,8 @@ async fn a_missing_revision_is_not_found(client: Client) {
         let resource = failure.details.resource_info().expect("a resource");
         assert_eq!(resource.resource_name, format!("{guid}/{revision}"));
     };
-    for revision in ["1", "live", "9223372036854775807"] {
+    let longest = "a".repeat(64);
+    for revision in ["1", "live", "v1.2_rc-3", &longest, "9223372036854775807"] {
         let failure = client.get_revision(guid, revision).await.refused();
         is_missing(failure, revision, "revision");
         let failure = client.restore_revision(guid, revision).await.refused();
@@ -275,6 +276,7 @@ async fn a_missing_revision_is_not_found(client: Client) {
         is_missing(compared.refused(), revision, "base");
     }
     client.kept_revision(guid).await;
+    client.get_revision(guid, "0001").await.accepted();
     let compared = client.compare_revisions(guid, 1, 2).await;
     is_missing(compared.refused(), "2", "target");
     let failure = client
@@ -468,6 +470,14 @@ async fn invalid_fields_are_named(client: Client) {
     failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
     let failure = client.get_revision("x", "-1").await.refused();
     failure.violates(&[("task", "FIELD_INVALID"), ("revision", "FIELD_INVALID")]);
+    let too_long = "a".repeat(65);
+    for neither in ["+1", "1a", "Live", ".live", "li ve", "é", &too_long] {
+        let failure = client
+            .get_revision(&unknown_guid(), neither)
+            .await
+            .refused();
+        failure.violates(&[("revision", "FIELD_INVALID")]);
+    }
     let failure = client.restore_revision("", "?").await.refused();
     failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_INVALID")]);
     let create = CreateRevisionRequest {

@@ -5,7 +5,7 @@ use proptest::{collection::vec, option, prelude::*};
 use super::*;
 use crate::{
     messages::{
-        compare::{ManagedDifference, TaskDifference, compare_whole as compare},
+        compare::{ManagedDifference, TaskDifference, changed_fields, compare_whole as compare},
         managed_documents::managed_documents_mut,
     },
     proto::v1::{FeedbackConfig, FeedbackValue, StepTranslation, TaskTranslation},
