@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::{Result, ids::AccountId, step::ReferencedTask, time::Timestamp, violation::Violations};
 
 pub use steps::{
-    CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, RestoreStep, StepSnapshot,
-    StepToRestore, UpdateStep, linked_import_only,
+    CreateStep, DeleteStep, ManagedTasks, RestoreStep, StepSlot, StepSnapshot, StepToRestore,
+    UpdateStep, linked_import_only,
 };
 pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
 pub use translations::{

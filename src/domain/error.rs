@@ -1,6 +1,6 @@
-//! Errors of a call: one variant for each reaction of a caller.
+//! Errors of a call: one variant for each reaction of a caller. Its text is for the caller, too.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use super::{
     external_id::{ExternalId, TakenId},
@@ -24,22 +24,24 @@ pub enum Error {
     },
     #[error("the external id is taken")]
     ExternalIdTaken(TakenId),
-    #[error("the state of the resource forbids it")]
+    #[error("{0}")]
     Precondition(Precondition),
-    #[error("the resource has changed")]
+    #[error("{0}: its etag is not the one sent; read it again")]
     EtagMismatch(ResourceId),
-    #[error("the guide has changed")]
+    #[error(
+        "the guide of task {0}: its guide_etag is not the one sent; read it again by ExportTask"
+    )]
     GuideEtagMismatch(TaskId),
     /// The caller sent an etag of the guide of a task that was deleted.
-    #[error("a deleted guide has no etag")]
+    #[error("guide_etag must be empty: task {0} was deleted, and a deleted guide has none")]
     EtagOfDeletedGuide(TaskId),
     /// The work was stopped, as the call is over: its deadline has passed, or its caller has gone.
     #[error("the call is over")]
     CallOver,
     /// Concurrent writes conflicted with the call, which was rolled back.
-    #[error("conflict with concurrent writes")]
+    #[error("{0}; nothing was written, retry")]
     WriteConflict(Contention),
-    #[error("the {resource} has more than {limit} bytes")]
+    #[error("{resource:?} has more than {limit} bytes")]
     TooLarge {
         resource: SizedResource,
         limit: usize,
@@ -47,17 +49,18 @@ pub enum Error {
     /// What the call needs does not fit into memory beside other calls. Nothing was written.
     #[error("the server is overloaded")]
     Overloaded,
-    #[error("the database is unavailable: {0:?}")]
+    #[error("{0}")]
     Unavailable(Outage),
     /// An error of the service itself. The text is a fixed class, never driver text.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contention {
+    #[error("concurrent writes changed the resource")]
     Changed,
-    /// Others held a lock that it needs.
+    #[error("another write or session of the database held a lock for too long")]
     Locked,
 }
 
@@ -84,85 +87,130 @@ pub enum SizedResource {
     Call,
 }
 
-impl fmt::Display for SizedResource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Task => "task",
-            Self::Step => "step",
-            Self::Guide => "guide",
-            Self::AnalyzedGuide => "guide without bodies",
-            Self::Call => "call",
-        })
-    }
-}
-
 /// Why the database cannot serve a call. A write was rolled back, except after
 /// [`Outage::OutcomeUnknown`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Outage {
-    /// It does not answer, or closed the connection.
+    /// It may also have closed the connection.
+    #[error("the database does not answer")]
     Unreachable,
-    /// There was no connection in time: it accepts none, or all are in use.
+    /// It accepts none, or all are in use.
+    #[error("no connection to the database was free in time")]
     NoConnection,
     /// A read waited too long for a lock, or a write for its turn on SQLite.
+    #[error(
+        "the database stayed locked by another process or session for too long, so nothing was done: try \
+         again later"
+    )]
     Locked,
     /// It is a standby, or set to read-only.
+    #[error("the database accepts no writes at present")]
     ReadOnly,
+    #[error("the database has no space for the write")]
     Full,
+    #[error("the database cannot read or write its disk")]
     Disk,
-    /// The connection was lost at COMMIT, so the write may or may not be committed.
+    #[error(
+        "the connection to the database was lost during the commit, so the write may have been done: repeat \
+         a create or import with the same `request_id`; after another write, read and compare"
+    )]
     OutcomeUnknown,
-    /// It cancelled a statement, after its `statement_timeout` or as an administrator asked.
+    /// After its `statement_timeout`, or as an administrator asked.
+    #[error("the database ended a statement that took too long")]
     StatementTimeout,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a task stops being managed, and how to delete it then.
+const UNLINK: &str = "Update that observation first: set `linked` in its `feedback_config` to \
+                      false, or remove the answer whose `link` is the task. The task and its step \
+                      stay: delete the step, then the task";
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Precondition {
-    LinkedImportOnly {
-        paths: Vec<String>,
-        /// Whether they are new values of a question that is linked already.
-        new_values: bool,
-    },
-    TaskHasSteps {
-        task: TaskId,
-    },
+    #[error("only ImportTask creates links. Import the guide with `linked`, or leave it out")]
+    LinkedImportOnly { path: String },
+    #[error(
+        "a linked observation has a new answer: only ImportTask creates links. Import the guide with it, or \
+         leave it out"
+    )]
+    NewLinkedValues { paths: Vec<String> },
+    #[error("task {task} has steps; set `force` to delete them too")]
+    TaskHasSteps { task: TaskId },
+    #[error(
+        "subtask steps of other tasks refer to task {task}: delete them first, or have them refer to another \
+         task"
+    )]
     TaskReferenced {
         task: TaskId,
         /// The first of the steps, at most [`Precondition::MAX_LISTED_STEPS`].
         by: Vec<StepId>,
     },
-    TaskManaged {
-        task: TaskId,
-        by: Option<StepId>,
-    },
+    #[error("{} manages task {task}. {UNLINK}", observation(*by))]
+    TaskManaged { task: TaskId, by: Option<StepId> },
     /// The step is the wiring step of a managed task.
-    StepManaged {
-        step: StepId,
-        task: TaskId,
-    },
+    #[error("step {step} goes to task {task}, which an observation of its task manages. {UNLINK}")]
+    StepManaged { step: StepId, task: TaskId },
     /// A re-import leaves out steps without a policy for them.
-    AbsentSteps {
-        steps: Vec<StepId>,
-    },
-    RequestIdReused {
-        id: RequestId,
-    },
+    #[error("{}", absent_steps(steps.len()))]
+    AbsentSteps { steps: Vec<StepId> },
+    #[error(
+        "request_id {id} was used before with another payload: use a new id for another request"
+    )]
+    RequestIdReused { id: RequestId },
     /// Subtask steps of a revision refer to tasks that are gone.
-    MissingSubtasks {
-        steps: Vec<StepId>,
-    },
+    #[error("{}", missing_subtasks(steps.len()))]
+    MissingSubtasks { steps: Vec<StepId> },
     /// A deleted subtask step refers to a task that is gone.
-    MissingSubtask {
-        step: StepId,
-        task: TaskId,
-    },
-    /// Changes behind a cursor are no longer kept, or the database is not what it was.
+    #[error("step {step} goes to task {task}, which is gone: restore that task first")]
+    MissingSubtask { step: StepId, task: TaskId },
+    #[error(
+        "changes behind the cursor are no longer kept, or the database was restored to a state before it: \
+         take a new cursor with `start` CHANGE_START_NOW, then read everything once"
+    )]
     CursorExpired,
+    #[error(
+        "revision {number} of task {task} has the alias {}: remove it first, or set it on another revision",
+        alias.as_str()
+    )]
     RevisionInUse {
         task: TaskId,
         number: i64,
         alias: RevisionAlias,
     },
+}
+
+fn observation(step: Option<StepId>) -> String {
+    match step {
+        Some(step) => format!("observation {step}"),
+        None => "an observation".to_owned(),
+    }
+}
+
+fn absent_steps(count: usize) -> String {
+    let (steps, them) = match count {
+        1 => ("step", "it"),
+        _ => ("steps", "them"),
+    };
+    let shown = Precondition::MAX_LISTED_STEPS;
+    let cut = match count > shown {
+        true => format!(" (the first {shown} are shown)"),
+        false => String::new(),
+    };
+    format!(
+        "the document does not list {count} {steps} of the task{cut}; set `absent_steps` to keep \
+         or delete {them}"
+    )
+}
+
+fn missing_subtasks(count: usize) -> String {
+    let steps = match count {
+        1 => "subtask step of the revision refers to a task that is",
+        _ => "subtask steps of the revision refer to tasks that are",
+    };
+    format!(
+        "{count} {steps} gone: restore what was deleted, or set `skip_missing_subtasks` to leave \
+         the steps out"
+    )
 }
 
 impl Precondition {

@@ -273,22 +273,15 @@ pub struct Step {
 impl Step {
     /// Creates a step. A subtask step still needs [`Self::refer_to`].
     pub fn create(new: NewStep, context: &WriteContext) -> Self {
-        let NewStep {
-            task,
-            product,
-            title,
-            kind,
-            content,
-        } = new;
         Self {
             guid: StepId((context.new_id)()),
             account: context.account.clone(),
-            task,
-            product,
-            kind,
-            title,
+            task: new.task,
+            product: new.product,
+            kind: new.kind,
+            title: new.title,
             subtask_external_id: None,
-            content,
+            content: new.content,
             link: None,
             r_data: Map::new(),
             row_version: RowVersion::first(context.now),
@@ -340,16 +333,11 @@ impl Step {
 
     /// Sets what a subtask step has of its task.
     pub fn refer_to(&mut self, target: ReferencedTask) {
-        let ReferencedTask {
-            task,
-            product,
-            name,
-            external_id,
-        } = target;
         if let Some(subtask) = &mut self.kind.subtask {
-            *subtask = SubtaskRef { task, product };
-            self.title = name.into_string();
-            self.subtask_external_id = external_id;
+            subtask.task = target.task;
+            subtask.product = target.product;
+            self.title = target.name.into_string();
+            self.subtask_external_id = target.external_id;
         }
     }
 

@@ -190,17 +190,12 @@ pub struct LockedTask {
 
 impl Task {
     pub fn create(new: NewTask, managed: Option<ManagedBy>, context: &WriteContext) -> Self {
-        let NewTask {
-            name,
-            product,
-            content,
-        } = new;
         Self {
             guid: TaskId((context.new_id)()),
             account: context.account.clone(),
-            name,
-            product,
-            content,
+            name: new.name,
+            product: new.product,
+            content: new.content,
             managed,
             steps: Vec::new(),
             numbering: Numbering::default(),
@@ -255,14 +250,9 @@ impl LockedTask {
 
 impl Task {
     pub fn edited(&self, new: NewTask) -> Self {
-        let NewTask {
-            name,
-            product: _,
-            content,
-        } = new;
         Self {
-            name,
-            content,
+            name: new.name,
+            content: new.content,
             ..self.clone()
         }
     }

@@ -1,5 +1,7 @@
 //! Automatic translation: the work to do, and its results.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -74,6 +76,15 @@ impl SourceDigest {
 pub enum ResourceId {
     Task(TaskId),
     Step(StepId),
+}
+
+impl fmt::Display for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(id) => write!(f, "task {id}"),
+            Self::Step(id) => write!(f, "step {id}"),
+        }
+    }
 }
 
 /// With the numbers of the contract.

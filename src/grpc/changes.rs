@@ -122,8 +122,8 @@ fn change(entry: FeedEntry, cursor: String) -> Change {
     Change {
         kind: entry.kind as i32,
         task: entry.task.to_string(),
-        step: entry.step.map(|step| step.to_string()).unwrap_or_default(),
-        etag: entry.etag.map(|it| it.into_string()).unwrap_or_default(),
+        step: encode::text(entry.step),
+        etag: encode::text(entry.etag),
         fields: entry.fields,
         changed_ts: Some(encode::timestamp(entry.changed)),
         subject: entry.subject,

@@ -29,7 +29,7 @@ use crate::{
             names::{check_name, known_variables, variable_value},
             task::access_level,
         },
-        encode::json,
+        encode::{json, text as id},
     },
     proto::v1::{self, preview_task_request::Source},
     store::{PreviewCall, PreviewPage},
@@ -176,7 +176,7 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
         reasons: reasons(&listed.reasons),
         title: preview.texts.title(&preview.guide, step).map(text),
         body: body(page, step),
-        instructions_language: language.map_or_else(String::new, ToString::to_string),
+        instructions_language: id(language),
         instructions: instructions
             .map_or_else(Vec::new, |chosen| json::instructions(chosen.text.to_vec())),
         question: question(page, step),
@@ -229,21 +229,18 @@ fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion>
 
 /// A value: null if it is known to be not answered.
 fn value(value: &VariableValue) -> Value {
-    let kind = match value {
-        VariableValue::Unanswered => Kind::NullValue(0),
-        VariableValue::Text(text) => Kind::StringValue(text.clone()),
-        VariableValue::Number(number) => Kind::NumberValue(*number),
-        VariableValue::Bool(value) => Kind::BoolValue(*value),
-    };
-    Value { kind: Some(kind) }
+    match value {
+        VariableValue::Unanswered => Kind::NullValue(0).into(),
+        VariableValue::Text(text) => text.as_str().into(),
+        VariableValue::Number(number) => (*number).into(),
+        VariableValue::Bool(value) => (*value).into(),
+    }
 }
 
 fn text(chosen: ChosenText<'_, &str>) -> v1::PreviewText {
     v1::PreviewText {
         text: chosen.text.to_owned(),
-        language: chosen
-            .language
-            .map_or_else(String::new, ToString::to_string),
+        language: id(chosen.language),
         fallback: chosen.fallback,
         outdated: chosen.outdated,
     }
@@ -290,9 +287,4 @@ fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
         ))
     });
     number.unwrap_or_else(|| step_id(page, at))
-}
-
-/// An id or etag; empty if there is none.
-fn id(id: Option<impl ToString>) -> String {
-    id.map_or_else(String::new, |id| id.to_string())
 }

@@ -9,7 +9,7 @@ use crate::{
     },
     messages::{
         decode::{field, names::check_name},
-        encode::json,
+        encode::{json, text},
     },
     proto::v1,
 };
@@ -55,7 +55,7 @@ pub fn reference(reference: Reference) -> v1::Reference {
         kind: reference.kind as i32,
         place: Some(v1::Place {
             task: place.task.to_string(),
-            step: place.step.map_or_else(String::new, |step| step.to_string()),
+            step: text(place.step),
             path: place.path,
             title: place.title,
         }),

@@ -1,8 +1,8 @@
 //! The only place where an error becomes a [`Status`]: a code of the contract with
 //! its `google.rpc` details.
 //!
-//! *Invariant:* the text of a status is written here or is a short quote of the
-//! request; it never has the text of a driver or of another layer.
+//! *Invariant:* the text of a status is that of the domain's error, is written here, or is a short
+//! quote of the request; it never has the text of a driver or of another layer.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     auth::Scope,
     call_context::{CallContext, DeadlineSource},
     domain::{
-        Contention, Error, Missing, Outage, SizedResource,
+        Error, Missing, Outage, SizedResource,
         external_id::TakenId,
         ids::RoleId,
         translation_work::ResourceId,
@@ -132,44 +132,29 @@ fn code(reason: ErrorReason) -> Code {
 /// The status of a failed call.
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
+        let message = error.to_string();
         match error {
             Error::Invalid(violations) => violations.into(),
             Error::NotFound { missing, field } => not_found(missing, &field),
             Error::ExternalIdTaken(taken) => external_id_taken(&taken),
-            Error::Precondition(failed) => precondition::status(failed),
-            Error::EtagMismatch(resource) => {
-                let (kind, id) = kind_and_id(resource);
-                let kind = kind.to_lowercase();
-                let message = format!("{kind} {id}: its etag is not the one sent; read it again");
+            Error::Precondition(failed) => precondition::status(&failed),
+            Error::EtagMismatch(_) | Error::GuideEtagMismatch(_) | Error::EtagOfDeletedGuide(_) => {
                 status(ErrorReason::EtagMismatch, message)
             }
-            Error::GuideEtagMismatch(task) => status(
-                ErrorReason::EtagMismatch,
-                format!(
-                    "the guide of task {task}: its guide_etag is not the one sent; read it again by \
-                     ExportTask"
-                ),
-            ),
-            Error::EtagOfDeletedGuide(task) => status(
-                ErrorReason::EtagMismatch,
-                format!(
-                    "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
-                ),
-            ),
             // Usually nobody is left to receive it.
             Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
-            Error::WriteConflict(Contention::Changed) => status(
-                ErrorReason::WriteConflict,
-                "concurrent writes changed the resource; nothing was written, retry",
-            ),
-            Error::WriteConflict(Contention::Locked) => status(
-                ErrorReason::WriteConflict,
-                "another write or session of the database held a lock for too long; nothing was \
-                 written, retry",
-            ),
+            Error::WriteConflict(_) => status(ErrorReason::WriteConflict, message),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
             Error::Overloaded => overloaded(),
-            Error::Unavailable(outage) => unavailable(outage),
+            // The database cannot serve the call. Programs are told that a write may have been done all the
+            // same.
+            Error::Unavailable(outage) => {
+                let failure = Failure::new(ErrorReason::StoreUnavailable, message);
+                match outage {
+                    Outage::OutcomeUnknown => failure.with("outcome", "unknown").into(),
+                    _ => failure.into(),
+                }
+            }
             Error::Internal(class) => {
                 // The id of the call in the log, so that all its lines are found.
                 let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
@@ -227,33 +212,6 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
         }
     };
     status(ErrorReason::DeadlineExceeded, format!("{limit}{outcome}"))
-}
-
-/// The database cannot serve the call. If a write may have been done all the same, the
-/// metadata say so to programs: `outcome` is `unknown`.
-pub fn unavailable(outage: Outage) -> Status {
-    let message = match outage {
-        Outage::Unreachable => "the database does not answer",
-        Outage::NoConnection => "no connection to the database was free in time",
-        Outage::Locked => {
-            "the database stayed locked by another process or session for too long, so nothing was \
-             done: try again later"
-        }
-        Outage::ReadOnly => "the database accepts no writes at present",
-        Outage::Full => "the database has no space for the write",
-        Outage::Disk => "the database cannot read or write its disk",
-        Outage::OutcomeUnknown => {
-            "the connection to the database was lost during the commit, so the write may have \
-             been done: repeat a create or import with the same `request_id`; after another \
-             write, read and compare"
-        }
-        Outage::StatementTimeout => "the database ended a statement that took too long",
-    };
-    let failure = Failure::new(ErrorReason::StoreUnavailable, message);
-    match outage {
-        Outage::OutcomeUnknown => failure.with("outcome", "unknown").into(),
-        _ => failure.into(),
-    }
 }
 
 /// An error of the server itself. The lines of the log about the call have the same id.
@@ -349,13 +307,17 @@ pub fn metadata_too_large(limit: usize) -> Status {
 
 /// A resource exceeds its limit of so many bytes.
 fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
-    let returned = format!(
-        "the {resource} would be too large to return: its texts and elements take more than"
-    );
     let (what, remedy) = match resource {
-        SizedResource::Task | SizedResource::Step => (returned.as_str(), ""),
+        SizedResource::Task => (
+            "the task would be too large to return: its texts and elements take more than",
+            "",
+        ),
+        SizedResource::Step => (
+            "the step would be too large to return: its texts and elements take more than",
+            "",
+        ),
         SizedResource::Guide => (
-            returned.as_str(),
+            "the guide would be too large to return: its texts and elements take more than",
             ": list its steps page by page with ListSteps",
         ),
         SizedResource::AnalyzedGuide => (
@@ -447,8 +409,10 @@ fn not_found(missing: Missing, field: &str) -> Status {
 
 /// Another task or step has an external id.
 fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
-    let (kind, id) = kind_and_id(*owner);
-    let owner = format!("{} {id}", kind.to_lowercase());
+    let (kind, id) = match owner {
+        ResourceId::Task(id) => ("Task", id.to_string()),
+        ResourceId::Step(id) => ("Step", id.to_string()),
+    };
     // Short, so that no part of it is cut off.
     let description = match field.starts_with("document") {
         true => format!(
@@ -469,13 +433,6 @@ fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
     let shown = truncate::violations(&[violation]);
     failure.details.set_bad_request(shown);
     failure.into()
-}
-
-fn kind_and_id(resource: ResourceId) -> (&'static str, String) {
-    match resource {
-        ResourceId::Task(id) => ("Task", id.to_string()),
-        ResourceId::Step(id) => ("Step", id.to_string()),
-    }
 }
 
 fn status(reason: ErrorReason, message: impl Into<String>) -> Status {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use prost::Message;
-
 use super::{
     call::{Call, write_mode},
     idempotency::decode_stored,
@@ -19,7 +17,7 @@ use crate::{
     messages::{
         decode::{self, field, step as decode_step},
         encode,
-        fields::{FieldUse, STEP},
+        fields::STEP,
         ignored::Ignored,
         sent_fields,
     },
@@ -42,10 +40,7 @@ impl Call {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             let mut field = violations.at("step");
             let new = field.required(request.step).and_then(|step| {
-                ignored.add(STEP.sent(
-                    &step.encode_to_vec(),
-                    [FieldUse::System, FieldUse::Identity],
-                ));
+                ignored.add(STEP.ignored_by_create(&step));
                 ignored.add(decode_step::not_honored(&step));
                 let subtask = decode_step::subtask(&step);
                 Some((decode_step::new(step, field)?, subtask))

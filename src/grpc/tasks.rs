@@ -22,7 +22,7 @@ use crate::{
         decode::{self, Field, document, field, task as decode_task},
         document_masks::DocumentMasks,
         encode,
-        fields::{FieldUse, TASK},
+        fields::TASK,
         ignored::Ignored,
         sent_fields,
     },
@@ -43,10 +43,7 @@ impl Call {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             let mut field = violations.at("task");
             let task = field.required(request.task)?;
-            ignored.add(TASK.sent(
-                &task.encode_to_vec(),
-                [FieldUse::System, FieldUse::Identity],
-            ));
+            ignored.add(TASK.ignored_by_create(&task));
             Some((idempotency, decode_task::new(task, field)?))
         })?;
         let ignored_paths = ignored.into_paths("task");

@@ -16,6 +16,11 @@ pub use finding::{finding, finding_counts, rule};
 pub use step::{deleted_step, step, step_without_bodies};
 pub use task::task;
 
+/// An id, etag or the like; empty if there is none.
+pub fn text(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
 /// A point in time. Nanoseconds count forward from the second, also before 1970.
 pub fn timestamp(time: Timestamp) -> ProtoTimestamp {
     const MICROS: i64 = 1_000_000;

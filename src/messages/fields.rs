@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use prost::Message;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::{
@@ -109,11 +110,13 @@ impl ResourceFields {
         found.is_some_and(|(number, _, _)| fields.iter().any(|field| field.number == number))
     }
 
-    /// The paths of the fields of these uses that an encoded message has.
-    pub fn sent(&'static self, message: &[u8], uses: [FieldUse; 2]) -> Vec<&'static str> {
-        let fields = wire::fields(message).unwrap_or_default();
+    /// The paths of the sent fields that a create does not honor.
+    pub fn ignored_by_create(&'static self, message: &impl Message) -> Vec<&'static str> {
+        let message = message.encode_to_vec();
+        let fields = wire::fields(&message).unwrap_or_default();
         let listed = self.fields.iter().filter(|(numbers, (_, field_use))| {
-            uses.contains(field_use) && !wire::find(&fields, numbers).is_empty()
+            let is_ignored = matches!(field_use, FieldUse::System | FieldUse::Identity);
+            is_ignored && !wire::find(&fields, numbers).is_empty()
         });
         listed.map(|(_, (path, _))| path.as_str()).collect()
     }

@@ -29,65 +29,47 @@ pub struct CreateStep {
     pub prevstep: Option<StepId>,
 }
 
+/// Where a new or restored step goes.
 #[derive(Debug)]
-pub struct NewStepSnapshot {
+pub struct StepSlot {
     pub parent: LockedTask,
     pub insertion: Insertion,
+    /// The task that a subtask step refers to.
     pub target: Option<ReferencedTask>,
 }
 
 impl CreateStep {
     pub fn into_changes(
         self,
-        stored: NewStepSnapshot,
+        slot: StepSlot,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
-        let NewStepSnapshot {
-            parent,
-            insertion,
-            target,
-        } = stored;
         let mut step = Step::create(self.new, context);
-        match (step.kind.subtask(), target) {
+        match (step.kind.subtask(), &slot.target) {
             (Some(_), Some(target)) => {
                 let mut violations = Violations::new();
-                self.subtask.check(&target, &STEP, &mut violations);
+                self.subtask.check(target, &STEP, &mut violations);
                 violations.into_result()?;
-                step.refer_to(target);
+                step.refer_to(target.clone());
             }
             (Some(_), None) => return Err(self.subtask.not_found(&STEP)),
             (None, _) => {}
         }
-        let added = AddedStep {
-            step,
-            parent,
-            insertion,
-        };
-        added.into_changes(&STEP.field("task"), "step.external_id", context)
+        slot.add(step, &STEP.field("task"), "step.external_id", context)
     }
 }
 
-/// A new or restored step of a task.
-struct AddedStep {
-    step: Step,
-    parent: LockedTask,
-    insertion: Insertion,
-}
-
-impl AddedStep {
+impl StepSlot {
     /// `task_field` and `external_id_field` are the fields of the request that stand for the task and
     /// for the external id of the step.
-    fn into_changes(
+    fn add(
         self,
+        step: Step,
         task_field: &Path<'_>,
         external_id_field: &'static str,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
-        let Self {
-            step,
-            parent,
-            insertion,
-        } = self;
+        let (parent, insertion) = (self.parent, self.insertion);
         if parent.step_count >= stored_count(MAX_TASK_STEPS) {
             return Err(Error::invalid(
                 task_field,
@@ -96,27 +78,22 @@ impl AddedStep {
             ));
         }
         check_step_list(&parent, parent.step_count + 1, context.max_message_bytes)?;
-        let Insertion {
-            placement,
-            place,
-            numbering,
-            moved,
-        } = insertion;
         let mut changes = Changes {
-            moved,
+            moved: insertion.moved,
             ..Changes::default()
         };
+        let numbering = insertion.numbering;
         changes.step_lists.push(StepListChange {
             task: step.task,
             added: 1,
             numbering: (numbering != parent.numbering).then_some(numbering),
         });
         changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
-        changes.put_step(None, step.clone(), place, context)?;
+        changes.put_step(None, step.clone(), insertion.place, context)?;
         for claimed in &mut changes.claimed_ids {
             claimed.field = external_id_field.into();
         }
-        Ok((changes, (step, placement)))
+        Ok((changes, (step, insertion.placement)))
     }
 }
 
@@ -131,10 +108,7 @@ pub struct StepToRestore {
     pub step: Step,
     /// What its translations were made from.
     pub translated_from: TranslatedFrom,
-    pub parent: LockedTask,
-    pub insertion: Insertion,
-    /// The task that a subtask step refers to.
-    pub target: Option<ReferencedTask>,
+    pub slot: StepSlot,
 }
 
 impl RestoreStep {
@@ -150,30 +124,18 @@ impl RestoreStep {
         stored: StepToRestore,
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
-        let StepToRestore {
-            step,
-            translated_from,
-            parent,
-            insertion,
-            target,
-        } = stored;
-        let mut step = step.restored(context);
-        match (step.kind.subtask(), target) {
-            (Some(_), Some(target)) => step.refer_to(target),
+        let mut step = stored.step.restored(context);
+        match (step.kind.subtask(), &stored.slot.target) {
+            (Some(_), Some(target)) => step.refer_to(target.clone()),
             (Some(subtask), None) => {
                 let (step, task) = (step.guid, subtask.task);
                 return Err(Precondition::MissingSubtask { step, task }.into());
             }
             (None, _) => {}
         }
-        let added = AddedStep {
-            step,
-            parent,
-            insertion,
-        };
-        let (mut changes, answer) =
-            added.into_changes(&Path::root(Self::FIELD), Self::FIELD, context)?;
-        changes.translated_from = translated_from;
+        let field = Path::root(Self::FIELD);
+        let (mut changes, answer) = stored.slot.add(step, &field, Self::FIELD, context)?;
+        changes.translated_from = stored.translated_from;
         for (_, limit) in &mut changes.depth_limits {
             let violation = &mut limit.violation;
             violation.description = format!("{} {}", violation.path, violation.description);
@@ -239,16 +201,10 @@ impl UpdateStep {
         target: Option<ReferencedTask>,
         context: &WriteContext,
     ) -> Result<(Changes, Updated<Step>)> {
-        let Self {
-            guid,
-            expected,
-            subtask,
-            edits_question,
-            fields,
-        } = self;
+        let fields = &self.fields;
         // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
-            let missing = Error::step_not_found(*guid, "step.guid");
+            let missing = Error::step_not_found(self.guid, "step.guid");
             return Err(violations_or(fields.violations(), missing));
         };
         let StepSnapshot {
@@ -256,7 +212,8 @@ impl UpdateStep {
             place,
             managed,
         } = stored;
-        if let Err(mismatch) = expected.check(&before.etag(), ResourceId::Step(before.guid))
+        let resource = ResourceId::Step(before.guid);
+        if let Err(mismatch) = self.expected.check(&before.etag(), resource)
             && fields.violations().is_empty()
         {
             return Err(mismatch);
@@ -264,10 +221,10 @@ impl UpdateStep {
         let honors_subtask = before.kind.subtask().is_some() && before.link.is_none();
         let target = target.filter(|_| honors_subtask);
         let new = fields.decode(Some(&before), target.as_ref())?;
-        if subtask.names_task() && honors_subtask && target.is_none() {
-            return Err(subtask.not_found(&STEP));
+        if self.subtask.names_task() && honors_subtask && target.is_none() {
+            return Err(self.subtask.not_found(&STEP));
         }
-        let (mut after, links) = before.edited(new, *edits_question);
+        let (mut after, links) = before.edited(new, self.edits_question);
         if let Some(target) = target {
             after.refer_to(target);
         }
@@ -313,25 +270,23 @@ impl DeleteStep {
         stored: Option<StepSnapshot>,
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
-        let Self { guid, expected } = self;
-        let StepSnapshot {
-            step,
-            place,
-            managed,
-        } = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
-        expected.check(&step.etag(), ResourceId::Step(guid))?;
+        let guid = self.guid;
+        let stored = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
+        let step = stored.step;
+        self.expected.check(&step.etag(), ResourceId::Step(guid))?;
         if let Some(task) = step.link {
             return Err(Precondition::StepManaged { step: guid, task }.into());
         }
         let mut changes = Changes::default();
-        managed.unlink(&step.managed_tasks(), &mut changes, context)?;
+        let managed = step.managed_tasks();
+        stored.managed.unlink(&managed, &mut changes, context)?;
         changes.step_lists.push(StepListChange {
             task: step.task,
             added: -1,
             numbering: None,
         });
         let kept = context.keeps_deleted_tasks.then_some(KeptStep {
-            place,
+            place: stored.place,
             is_translated: !step.content.translations.is_empty(),
         });
         changes.deleted_steps.push(StepDeletion {
@@ -345,11 +300,8 @@ impl DeleteStep {
 pub fn linked_import_only() -> Error {
     let question = STEP.field("feedback_config");
     let question = question.index(0);
-    Precondition::LinkedImportOnly {
-        paths: vec![question.field("linked").to_string()],
-        new_values: false,
-    }
-    .into()
+    let path = question.field("linked").to_string();
+    Precondition::LinkedImportOnly { path }.into()
 }
 
 /// The error of values that are added to a linked question outside of an import.
@@ -360,9 +312,6 @@ fn new_linked_values(indexes: &[usize]) -> Error {
     let keys = indexes
         .iter()
         .map(|index| values.index(*index).field("key").to_string());
-    Precondition::LinkedImportOnly {
-        paths: keys.collect(),
-        new_values: true,
-    }
-    .into()
+    let paths = keys.collect();
+    Precondition::NewLinkedValues { paths }.into()
 }

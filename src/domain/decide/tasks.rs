@@ -48,22 +48,14 @@ impl UpdateTask {
         stored: TaskToUpdate,
         context: &WriteContext,
     ) -> Result<(Changes, Updated<Task>)> {
-        let TaskToUpdate {
-            task: before,
-            guide,
-        } = stored;
-        let Self {
-            guid,
-            expected,
-            published: _,
-            fields,
-        } = self;
+        let fields = &self.fields;
         // Violations that need no stored task come before the error of a missing one.
-        let Some(before) = before else {
-            let missing = Error::task_not_found(*guid, "task.guid");
+        let Some(before) = stored.task else {
+            let missing = Error::task_not_found(self.guid, "task.guid");
             return Err(violations_or(fields.violations(), missing));
         };
-        if let Err(mismatch) = expected.check(&before.etag(), ResourceId::Task(*guid))
+        let resource = ResourceId::Task(self.guid);
+        if let Err(mismatch) = self.expected.check(&before.etag(), resource)
             && fields.violations().is_empty()
         {
             return Err(mismatch);
@@ -74,7 +66,7 @@ impl UpdateTask {
         if after.revise(&before, context) {
             changes.put_task(Some(before), after.clone(), context)?;
         }
-        if let Some((guide, history)) = guide {
+        if let Some((guide, history)) = stored.guide {
             let guide = guide.after_update(&after, context);
             let (cause, etag) = (RevisionCause::Published, GuideEtag::of(&guide.tree));
             let guide = guide.if_exportable(context);
@@ -144,23 +136,17 @@ impl DeleteTask {
         context: &WriteContext,
     ) -> Result<(Changes, i64)> {
         let guid = self.guid;
-        let TaskToDelete {
-            task: _,
-            steps,
-            managed,
-            referenced_by: _,
-            managed_by: _,
-            history,
-            guide,
-        } = stored;
         let mut changes = Changes::default();
-        for task in managed {
+        for task in stored.managed {
             changes.put_task(Some(task.clone()), task.unmanaged(), context)?;
         }
-        changes.tasks.push(TaskChange::Delete { task: guid, steps });
+        changes.tasks.push(TaskChange::Delete {
+            task: guid,
+            steps: stored.steps,
+        });
         let (revision, edits) = match self.purge_history {
             true => (0, vec![HistoryEdit::Purge]),
-            false => history.delete_task(guide, context),
+            false => stored.history.delete_task(stored.guide, context),
         };
         changes.edit_history(guid, edits);
         Ok((changes, revision))

@@ -40,12 +40,7 @@ pub(super) struct WantedGuide<'a> {
 impl WantedGuide<'_> {
     /// Plans the writes that make the stored guide the wanted one.
     pub fn into_plan(self, context: &ImportContext<'_>) -> Result<ImportPlan> {
-        let Self {
-            mut tree,
-            stored,
-            origins,
-            depth_limits,
-        } = self;
+        let (mut tree, stored, origins) = (self.tree, self.stored, self.origins);
         for tree in tree.all() {
             stored.check_external_ids(tree, &origins)?;
         }
@@ -61,7 +56,7 @@ impl WantedGuide<'_> {
         let mut changes = Changes::default();
         // Only the store knows the depth of a managed task.
         if context.existing.is_some_and(|it| it.task.managed.is_some()) {
-            changes.limit_depth(task.guid, depth_limits);
+            changes.limit_depth(task.guid, self.depth_limits);
         }
         stored.put(tree, &mut changes, context.write)?;
         changes
@@ -133,28 +128,23 @@ impl<'a> StoredResources<'a> {
 
     /// Sets the lists of steps, their places, and the versions of what differs.
     fn complete(&self, tree: &mut TaskTree, write: &WriteContext) {
-        let TaskTree {
-            task,
-            steps,
-            places,
-            managed,
-        } = tree;
+        let task = &mut tree.task;
         let before = self.tasks.get(&task.guid);
-        task.steps = steps.iter().map(|step| step.guid).collect();
+        task.steps = tree.steps.iter().map(|step| step.guid).collect();
         let known = task.steps.iter();
         let known = known.map(|step| before?.places.get(step).copied());
         let (arranged, numbering) = arrange(&Vec::from_iter(known), task.numbering);
-        *places = task.steps.iter().copied().zip(arranged).collect();
+        tree.places = task.steps.iter().copied().zip(arranged).collect();
         task.numbering = numbering;
         if let Some(before) = before {
             task.revise(&before.task, write);
         }
-        for step in steps {
+        for step in &mut tree.steps {
             if let Some(before) = self.steps.get(&step.guid) {
                 step.revise(before, write);
             }
         }
-        for tree in managed.values_mut() {
+        for tree in tree.managed.values_mut() {
             self.complete(tree, write);
         }
     }
@@ -162,12 +152,7 @@ impl<'a> StoredResources<'a> {
     /// Adds what differs in a completed tree. Steps that it no longer has are deleted, and tasks that it
     /// no longer manages become unmanaged.
     fn put(&self, tree: TaskTree, changes: &mut Changes, write: &WriteContext) -> Result<()> {
-        let TaskTree {
-            task,
-            steps,
-            places,
-            managed,
-        } = tree;
+        let (task, places, managed) = (tree.task, tree.places, tree.managed);
         let guid = task.guid;
         let before = self.tasks.get(&guid);
         if before.is_none_or(|before| before.task.row_version != task.row_version) {
@@ -179,7 +164,7 @@ impl<'a> StoredResources<'a> {
                 changes.deleted_steps.push(StepDeletion::of(step));
             }
         }
-        for step in steps {
+        for step in tree.steps {
             let guid = step.guid;
             let Some(place) = places.get(&guid).copied() else {
                 continue;

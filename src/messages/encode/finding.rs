@@ -1,6 +1,6 @@
 //! Findings and rules.
 
-use super::json;
+use super::{json, text};
 use crate::{
     domain::validation::{Finding, FindingCounts, FindingPlace, Rule},
     proto::v1,
@@ -20,7 +20,7 @@ pub fn finding(finding: Finding) -> v1::Finding {
     let place = finding.place;
     let example = finding.example.into_iter().map(|(name, key)| v1::Answer {
         name,
-        value: Some(json::value(serde_json::Value::String(key))),
+        value: Some(key.into()),
     });
     v1::Finding {
         rule: finding.rule.text().id.to_owned(),
@@ -28,10 +28,7 @@ pub fn finding(finding: Finding) -> v1::Finding {
         task: place.task,
         step: place.step,
         path: place.path,
-        language: finding
-            .language
-            .map(|it| it.to_string())
-            .unwrap_or_default(),
+        language: text(finding.language),
         message: finding.message,
         hint: finding.hint,
         facts: Some(json::object(finding.facts)),

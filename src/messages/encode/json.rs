@@ -1,6 +1,6 @@
 //! JSON and dependencies.
 
-use prost_types::{ListValue, Struct, Value as Message, value::Kind};
+use prost_types::{Struct, Value as Message, value::Kind};
 use serde_json::{Map, Value};
 
 use crate::{
@@ -26,17 +26,14 @@ pub fn object(members: Map<String, Value>) -> Struct {
 }
 
 pub fn value(json: Value) -> Message {
-    let kind = match json {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(value) => Kind::BoolValue(value),
-        Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or_default()),
-        Value::String(text) => Kind::StringValue(text),
-        Value::Array(values) => Kind::ListValue(ListValue {
-            values: values.into_iter().map(value).collect(),
-        }),
-        Value::Object(members) => Kind::StructValue(object(members)),
-    };
-    Message { kind: Some(kind) }
+    match json {
+        Value::Null => Kind::NullValue(0).into(),
+        Value::Bool(value) => value.into(),
+        Value::Number(number) => number.as_f64().unwrap_or_default().into(),
+        Value::String(text) => text.into(),
+        Value::Array(values) => values.into_iter().map(value).collect::<Vec<_>>().into(),
+        Value::Object(members) => object(members).fields.into(),
+    }
 }
 
 /// Dependencies, and their shorthand if they have one.
@@ -71,10 +68,9 @@ fn condition(condition: Condition) -> v1::Condition {
 
 /// A target of a condition.
 pub fn target(target: ConditionTarget) -> Message {
-    let kind = match target {
-        ConditionTarget::Text(text) => Kind::StringValue(text),
-        ConditionTarget::Number(number) => Kind::NumberValue(number),
-        ConditionTarget::Bool(value) => Kind::BoolValue(value),
-    };
-    Message { kind: Some(kind) }
+    match target {
+        ConditionTarget::Text(text) => text.into(),
+        ConditionTarget::Number(number) => number.into(),
+        ConditionTarget::Bool(value) => value.into(),
+    }
 }

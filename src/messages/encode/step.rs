@@ -1,11 +1,10 @@
 //! Steps.
 
-use super::{json, timestamp};
+use super::{json, text, timestamp};
 use crate::{
     domain::{
         external_id::ExternalId,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
-        history::DeletedBy,
         step::{DeletedStep, Looping, Step},
         text::Tag,
         translation::StepTranslation,
@@ -15,16 +14,11 @@ use crate::{
 
 /// A deleted step that can be restored.
 pub fn deleted_step(deleted: DeletedStep) -> v1::DeletedStep {
-    let DeletedStep {
-        step,
-        deleted: DeletedBy { at, subject },
-        previous,
-    } = deleted;
     v1::DeletedStep {
-        step: Some(self::step(step)),
-        deleted_ts: Some(timestamp(at)),
-        subject,
-        previous_step: previous.map_or_else(String::new, |step| step.to_string()),
+        step: Some(self::step(deleted.step)),
+        deleted_ts: Some(timestamp(deleted.deleted.at)),
+        subject: deleted.deleted.subject,
+        previous_step: text(deleted.previous),
     }
 }
 
@@ -44,7 +38,7 @@ pub fn step(step: Step) -> v1::Step {
         cost: Some(kind.cost().get()),
         dependencies,
         dependency_shorthand,
-        subtask_id: subtask.map_or_else(String::new, |subtask| subtask.task.to_string()),
+        subtask_id: text(subtask.map(|subtask| subtask.task)),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
         feedback_config: kind.into_feedback().map(feedback).into_iter().collect(),
         instructions: json::instructions(content.instructions),
@@ -56,7 +50,7 @@ pub fn step(step: Step) -> v1::Step {
         translations: translations
             .map(|(language, row)| (language.to_string(), translation(row)))
             .collect(),
-        link: step.link.map_or_else(String::new, |link| link.to_string()),
+        link: text(step.link),
         etag,
         account_id: step.account.into_string(),
         r_data: json::object(step.r_data).fields,
@@ -106,11 +100,10 @@ fn config(feedback: Feedback) -> v1::FeedbackConfig {
 }
 
 fn value(value: FeedbackValue) -> v1::FeedbackValue {
-    let link = value.link;
     v1::FeedbackValue {
         key: value.key.into_string(),
         value: value.value.into_string(),
-        link: link.map_or_else(String::new, |link| link.to_string()),
+        link: text(value.link),
         task_json: None,
     }
 }

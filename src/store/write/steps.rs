@@ -9,8 +9,8 @@ use crate::{
         change_feed::WriteRpc,
         changes::Changes,
         decide::{
-            CreateStep, DeleteStep, NewStepSnapshot, RestoreStep, StepSnapshot, StepToRestore,
-            UpdateStep, Updated,
+            CreateStep, DeleteStep, RestoreStep, StepSlot, StepSnapshot, StepToRestore, UpdateStep,
+            Updated,
         },
         etag::ExpectedEtag,
         ids::StepId,
@@ -65,12 +65,12 @@ impl Operation for CreateStep {
         let (locked_tasks, target) = tx.lock_with_subtask([task], &self.subtask).await?;
         let parent = locked_tasks.get(&task);
         let parent = parent.ok_or_else(|| Error::task_not_found(task, "step.task"))?;
-        let stored = NewStepSnapshot {
+        let slot = StepSlot {
             insertion: insertion(tx, parent, self.prevstep).await?,
             target,
             parent: parent.clone(),
         };
-        Ok(self.clone().into_changes(stored, &tx.context)?)
+        Ok(self.clone().into_changes(slot, &tx.context)?)
     }
 }
 
@@ -180,9 +180,11 @@ impl Operation for RestoreStep {
         let stored = StepToRestore {
             step: deleted.step,
             translated_from,
-            insertion: restored_insertion(tx, &parent, deleted.previous).await?,
-            target,
-            parent,
+            slot: StepSlot {
+                insertion: restored_insertion(tx, &parent, deleted.previous).await?,
+                target,
+                parent,
+            },
         };
         Ok(self.changes(stored, &tx.context)?)
     }
