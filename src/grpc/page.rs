@@ -24,11 +24,6 @@ const SIGNATURE_BYTES: usize = 32;
 /// Most characters of a token; every token of this service is shorter.
 const MAX_PAGE_TOKEN_BYTES: usize = 1_024;
 
-/// A cursor that page tokens can carry.
-pub trait PageCursor: Serialize + DeserializeOwned {}
-
-impl<T: Serialize + DeserializeOwned> PageCursor for T {}
-
 /// The page tokens of one listing.
 #[derive(Debug)]
 pub struct PageTokens {
@@ -62,7 +57,7 @@ impl PageTokens {
     }
 
     /// The token of the page after a cursor.
-    pub fn sign(&self, cursor: &impl PageCursor) -> String {
+    pub fn sign(&self, cursor: &impl Serialize) -> String {
         // No cursor has a map, so this never fails.
         let mut token = serde_json::to_vec(cursor).unwrap_or_default();
         let signature = hmac::sign(&self.key, &self.signed(&token));
@@ -71,7 +66,7 @@ impl PageTokens {
     }
 
     /// The cursor of a token that this listing has signed.
-    pub fn verify<C: PageCursor>(&self, token: &str) -> Option<C> {
+    pub fn verify<C: DeserializeOwned>(&self, token: &str) -> Option<C> {
         if token.len() > MAX_PAGE_TOKEN_BYTES {
             return None;
         }
@@ -89,7 +84,7 @@ impl PageTokens {
     /// The cursor after which a page starts, and the size of the page. `None` if the size is
     /// invalid. The cursor is `None` for the first page and for an invalid token, which is a
     /// violation.
-    pub fn start<C: PageCursor>(
+    pub fn start<C: DeserializeOwned>(
         &self,
         page_size: i32,
         page_token: &str,
@@ -108,7 +103,7 @@ impl PageTokens {
 
     /// Encodes the items of a page up to its bytes, at least one, and makes the token of the next
     /// page; empty on the last page.
-    pub fn page<T, I: Message, C: PageCursor>(
+    pub fn page<T, I: Message, C: Serialize>(
         &self,
         page: Page<T>,
         cursor: impl Fn(&T) -> C,
@@ -118,7 +113,7 @@ impl PageTokens {
     }
 
     /// The same, in addition to `used` bytes of other fields.
-    pub fn page_beside<T, I: Message, C: PageCursor>(
+    pub fn page_beside<T, I: Message, C: Serialize>(
         &self,
         used: usize,
         page: Page<T>,
@@ -147,7 +142,7 @@ impl PageTokens {
 
     /// Encodes a page of a search. `next` is where the search stopped, which may be far after the
     /// last item; if not all items fit, the next page starts after the last one that does.
-    pub fn found<T, I: Message, C: PageCursor>(
+    pub fn found<T, I: Message, C: Serialize>(
         &self,
         items: Vec<T>,
         next: Option<C>,

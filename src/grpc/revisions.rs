@@ -42,16 +42,10 @@ impl Call {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             let task = task(&request.task, violations);
             let note = field::text(request.note, violations.at("note"));
-            let alias = match request.alias.as_str() {
-                "" => Some(None),
-                text => alias(text, violations.at("alias")).map(Some),
-            };
+            let alias = violations.optional("alias", sent(&request.alias), alias);
             let etag = violations.at("guide_etag");
             let expected = field::expected_etag(&request.guide_etag, etag);
-            let requested = RequestedRevision {
-                note: note?,
-                alias: alias?,
-            };
+            let requested = RequestedRevision { note: note?, alias };
             let new = NewRevisionRequest {
                 task: task?,
                 requested,
@@ -120,9 +114,9 @@ impl Call {
         let (task, base, target, (after, size)) = decode::all(|violations| {
             let task = task(&request.task, violations);
             let base = revision_name(&request.base, violations.at("base"));
-            let target = optional_revision(&request.target, violations.at("target"));
+            let target = violations.optional("target", sent(&request.target), revision_name);
             let start = tokens.start(request.page_size, &request.page_token, violations);
-            Some((task?, base?, target?, start?))
+            Some((task?, base?, target, start?))
         })?;
         let account = &self.account;
         let (_, base) = ComparedGuide::revision(account, task, &base, "base", 0).await?;
@@ -207,8 +201,8 @@ impl Call {
         let (task, alias, revision) = decode::all(|violations| {
             let task = task(&request.task, violations);
             let alias = alias(&request.alias, violations.at("alias"));
-            let revision = optional_revision(&request.revision, violations.at("revision"));
-            Some((task?, alias?, revision?))
+            let revision = violations.optional("revision", sent(&request.revision), revision_name);
+            Some((task?, alias?, revision))
         })?;
         let account = self.account;
         let revision = account.set_revision_alias(task, alias, revision).await?;
@@ -239,19 +233,16 @@ fn task(id: &str, violations: &mut Violations) -> Option<TaskId> {
     field::guid(id, TaskId::parse, violations.at("task"))
 }
 
-/// The number or alias in a required field.
+/// The number or alias of a revision.
 fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
     let otherwise = "is neither the number of a revision, in decimal digits, nor an alias of \
                      `a-z 0-9 . _ -`";
     field.parsed(text, RevisionName::parse(text), otherwise)
 }
 
-/// The number or alias in a field that may be empty.
-fn optional_revision(text: &str, field: Field<'_>) -> Option<Option<RevisionName>> {
-    match text {
-        "" => Some(None),
-        text => revision_name(text, field).map(Some),
-    }
+/// A text that may be left out.
+fn sent(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
 }
 
 fn alias(text: &str, mut field: Field<'_>) -> Option<RevisionAlias> {

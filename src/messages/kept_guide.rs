@@ -206,7 +206,6 @@ fn timestamp(time: ProtoTimestamp) -> Timestamp {
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
-    use prost_types::{ListValue, Value, value::Kind};
     use serde_json::json;
 
     use super::*;
@@ -216,7 +215,10 @@ mod tests {
             json::{Instruction, wire_bytes},
             shorthand,
         },
-        messages::encode,
+        messages::{
+            encode,
+            message_json::{descriptor, from_json},
+        },
     };
 
     /// Elements of a request may take three times the largest message, and a guide that may be
@@ -267,24 +269,9 @@ mod tests {
     #[test]
     fn the_elements_of_a_kept_guide_are_counted_before_it_is_decoded() {
         const ELEMENTS: usize = 100_000;
-        let empty = || Value {
-            kind: Some(Kind::ListValue(ListValue::default())),
-        };
-        let values = (0..ELEMENTS).map(|_| empty()).collect();
-        let looping = v1::Looping {
-            array: Some(Value {
-                kind: Some(Kind::ListValue(ListValue { values })),
-            }),
-            ..v1::Looping::default()
-        };
-        let step = v1::Step {
-            looping: Some(looping),
-            ..v1::Step::default()
-        };
-        let document = Some(v1::TaskDocument {
-            task: None,
-            steps: vec![step],
-        });
+        let looping = json!({"array": vec![json!([]); ELEMENTS]});
+        let document = descriptor("TaskDocument")
+            .and_then(|it| from_json(it, &json!({"steps": [{"looping": looping}]})));
         let outdated = Vec::new();
         let bytes = RevisionMessage { document, outdated }.encode_to_vec();
         let guide = EncodedGuide {
@@ -293,7 +280,7 @@ mod tests {
         };
         let decompressed = decompressed(&guide).expect("a guide");
         let counted = decoded_bytes(&decompressed).expect("a guide");
-        let taken = ELEMENTS * size_of::<Value>();
+        let taken = ELEMENTS * size_of::<prost_types::Value>();
         assert!(
             (taken..2 * taken).contains(&counted),
             "{counted} for {taken}"

@@ -266,13 +266,18 @@ fn external_id(step: &v1::Step) -> Option<ExternalId> {
 mod tests {
     use std::{cell::Cell, collections::BTreeMap};
 
+    use serde_json::json;
+
     use super::*;
-    use crate::domain::{
-        Error,
-        decide::WriteContext,
-        ids::AccountId,
-        import::{Absent, ImportContext, plan},
-        time::Timestamp,
+    use crate::{
+        domain::{
+            Error,
+            decide::WriteContext,
+            ids::AccountId,
+            import::{Absent, ImportContext, plan},
+            time::Timestamp,
+        },
+        messages::message_json::{descriptor, from_json},
     };
 
     thread_local! {
@@ -284,38 +289,26 @@ mod tests {
         Uuid::now_v7()
     }
 
-    /// An observation that manages a task for each value.
-    fn observation(values: usize) -> v1::Step {
-        let value = |key: usize| v1::FeedbackValue {
-            key: key.to_string(),
-            value: "A".to_owned(),
-            ..v1::FeedbackValue::default()
-        };
-        v1::Step {
-            r#type: v1::StepType::Observation.into(),
-            product_id: Some(1),
-            title: "What is it?".to_owned(),
-            feedback_config: vec![v1::FeedbackConfig {
-                name: "it".to_owned(),
-                r#type: "enum".to_owned(),
-                linked: Some(true),
-                values: (0..values).map(value).collect(),
-            }],
-            ..v1::Step::default()
-        }
-    }
-
     #[test]
     fn tasks_beyond_the_limit_of_steps_are_not_planned() {
-        let task = v1::Task {
-            name: "Guide".to_owned(),
-            product_id: Some(1),
-            ..v1::Task::default()
-        };
-        let message = v1::TaskDocument {
-            task: Some(task),
-            steps: vec![observation(999); 100],
-        };
+        let values = (0..999).map(|key| json!({"key": key.to_string(), "value": "A"}));
+        let observation = json!({
+            "type": "STEP_TYPE_OBSERVATION",
+            "product_id": 1,
+            "title": "What is it?",
+            "feedback_config": [{
+                "name": "it",
+                "type": "enum",
+                "linked": true,
+                "values": values.collect::<Vec<_>>(),
+            }],
+        });
+        let guide = json!({
+            "task": {"name": "Guide", "product_id": 1},
+            "steps": vec![observation; 100],
+        });
+        let message = descriptor("TaskDocument").and_then(|it| from_json(it, &guide));
+        let message = message.expect("a document");
         let document = unstored(message, &mut Violations::new()).expect("a document");
         let write = WriteContext {
             account: AccountId::parse("42").expect("an account"),
