@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
-    domain::{Outage, ids::AccountId},
+    domain::{Error, Outage, ids::AccountId},
     grpc::status,
     server::health::HealthState,
 };
@@ -41,7 +41,7 @@ const MIN_COUNTED_BYTES: usize = 4 * 1024;
 
 pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl Next) -> Outcome {
     if state.health.state() == HealthState::DatabaseDown {
-        return Err(status::unavailable(Outage::Unreachable));
+        return Err(Error::Unavailable(Outage::Unreachable).into());
     }
     let call = call_of(&request);
     let context = &call.context;
