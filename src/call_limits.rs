@@ -41,7 +41,7 @@ pub struct CallLimits {
     accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
     messages: Bytes,
     work: Bytes,
-    /// Permits for work that takes milliseconds: one for each processor.
+    /// Permits for work that takes milliseconds: one for each processor but one, which is left to small calls.
     pub turns: Arc<Semaphore>,
     in_progress: Arc<()>,
     rejected: RejectedCalls,
@@ -80,14 +80,13 @@ pub struct CallPermit {
 impl CallLimits {
     /// Limits for calls whose work holds at most this many bytes in total.
     pub fn new(max_bytes: usize) -> Arc<Self> {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         let limits = Self {
             places: Places::new(MAX_CALLS, MAX_CALLS_IN_WORK),
             accounts: Mutex::default(),
             messages: Bytes::new(max_bytes / MESSAGE_SHARE),
             work: Bytes::new(max_bytes),
-            turns: Arc::new(Semaphore::new(
-                thread::available_parallelism().map_or(1, usize::from),
-            )),
+            turns: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
             in_progress: Arc::default(),
             rejected: RejectedCalls::default(),
         };

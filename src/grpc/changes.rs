@@ -40,7 +40,8 @@ impl Call {
         let page = loop {
             // It is made before the read, so that it sees every later write.
             let watch = waits.then(|| self.account.watch_changes());
-            let page = self.account.list_changes(start, task, size).await?;
+            // In a box, so that a call that waits does not keep the space of a read.
+            let page = Box::pin(self.account.list_changes(start, task, size)).await?;
             let is_empty = page.entries.is_empty() && page.is_at_head;
             let Some(watch) = watch.filter(|_| is_empty) else {
                 break page;

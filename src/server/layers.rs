@@ -184,9 +184,12 @@ impl<S> Next for S where
 {
 }
 
-async fn run(mut next: impl Next, request: Request<Body>) -> Outcome {
-    let Ok(response) = next.call(request).await;
-    Ok(response)
+/// Calls the service below. As an `async fn` it would keep two more copies of the request in the future of each layer.
+fn run(mut next: impl Next, request: Request<Body>) -> impl Future<Output = Outcome> + Send {
+    next.call(request).map(|response| {
+        let Ok(response) = response;
+        Ok(response)
+    })
 }
 
 /// Health and reflection, or the contract.

@@ -11,6 +11,7 @@ mod memory;
 mod normal_client;
 mod overload;
 mod unread;
+mod waiting;
 
 use std::env;
 
