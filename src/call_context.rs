@@ -2,7 +2,7 @@
 
 use std::{
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -189,8 +189,7 @@ impl CallContext {
     /// to another thread.
     ///
     /// *Invariant:* work that waits for anything else has no turn.
-    pub async fn in_turns<F: Future>(&self, work: F) -> F::Output {
-        let mut work = pin!(work);
+    pub async fn in_turns<F: Future>(&self, mut work: Pin<&mut F>) -> F::Output {
         let mut next_turn = None;
         poll_fn(|context| {
             if !self.0.is_heavy.load(Relaxed) {
@@ -313,12 +312,14 @@ impl CallContext {
 
     /// Runs `work` until the deadline, which may move in the meantime. Each poll reads the clock,
     /// because timers fire late on a busy machine. Output that comes too late is dropped.
-    pub async fn until_deadline<F: Future>(&self, work: F) -> Result<F::Output, DeadlineSource> {
+    pub async fn until_deadline<F: Future>(
+        &self,
+        mut work: Pin<&mut F>,
+    ) -> Result<F::Output, DeadlineSource> {
         let over = || self.deadline().filter(|(at, _)| Instant::now() >= *at);
         if let Some((_, source)) = over() {
             return Err(source);
         }
-        let mut work = pin!(work);
         let mut timer = pin!(sleep_until(self.0.started + self.0.time_limit));
         poll_fn(|context| {
             let polled = work.as_mut().poll(context);
@@ -462,7 +463,7 @@ mod tests {
             let ready = tokio::time::sleep(3 * LIMIT);
             CallContext::wait(ready, 6 * LIMIT).await
         };
-        let ended = call.until_deadline(call.clone().scope(work)).await;
+        let ended = call.until_deadline(pin!(call.clone().scope(work))).await;
         assert!(matches!(ended, Ok(Ok(true))));
         assert_eq!(call.durations(), (Duration::ZERO, 3 * LIMIT));
         assert!(!call.is_over());
@@ -475,7 +476,7 @@ mod tests {
         let call = call();
         call.set_timeout(Duration::ZERO);
         let ended = call
-            .until_deadline(async { unreachable!("it started") })
+            .until_deadline(pin!(async { unreachable!("it started") }))
             .await;
         assert_eq!(ended, Err::<(), _>(DeadlineSource::Caller));
     }

@@ -1,6 +1,8 @@
 //! Receives the message of a call, and has the call wait for a permit. What the server has no capacity
 //! for is refused with OVERLOADED.
 
+use std::pin::pin;
+
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tonic::{Code, Status, body::Body};
@@ -54,7 +56,9 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
         max_uncounted_bytes: MAX_SMALL_MESSAGE_BYTES,
     };
     let (message, mut permit) = Message::receive(body, limits, &call).await?;
-    let decoded = decoded_bytes(state, path, &message)?;
+    context.note_bytes(message.bytes());
+    let counting = async { decoded_bytes(state, path, &message) };
+    let decoded = context.in_turns(pin!(counting)).await?;
     let counted = message.bytes().max(MAX_SMALL_MESSAGE_BYTES);
     if decoded > counted {
         let more = match &mut permit {
@@ -75,7 +79,7 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
 
     context.note_bytes(message.bytes().max(decoded));
     let request = Request::from_parts(head, Body::new(message));
-    let answer = context.in_turns(async {
+    let work = pin!(async {
         let response = run(next, request).await?;
         if response.headers().contains_key("grpc-status") {
             return Ok(response);
@@ -92,7 +96,7 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
         let body = body.map_err(|never| match never {});
         Ok(Response::from_parts(head, Body::new(body)))
     });
-    answer.await
+    context.in_turns(work).await
 }
 
 fn account_of(request: &Request<Body>) -> Result<AccountId, Status> {

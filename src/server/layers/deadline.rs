@@ -1,6 +1,6 @@
 //! Deadlines of calls.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Request};
 use tonic::{Status, body::Body};
@@ -22,7 +22,8 @@ pub async fn enforce(_: &'static CallState, request: Request<Body>, next: impl N
         call.context.set_timeout(timeout);
     }
     let scope = grpc::required_scope(request.uri().path()).unwrap_or(Scope::Read);
-    let answer = call.context.until_deadline(run(next, request)).await;
+    let work = pin!(run(next, request));
+    let answer = call.context.until_deadline(work).await;
     answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
 }
 

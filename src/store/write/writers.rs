@@ -5,6 +5,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -172,7 +173,7 @@ impl Job {
         let run = run.instrument(self.log_span.clone());
         let run = async {
             match &self.call {
-                Some(call) => call.in_turns(run).await,
+                Some(call) => call.in_turns(pin!(run)).await,
                 None => run.await,
             }
         };
