@@ -36,10 +36,10 @@ fn comment_of_mask(message: &str) -> String {
 fn the_comment_of_a_mask_lists_every_field_that_an_update_changes() {
     for (message, fields) in [("UpdateTaskRequest", &TASK), ("UpdateStepRequest", &STEP)] {
         let comment = comment_of_mask(message);
-        let list = comment.split_once("The fields to change: ");
-        let list = list.and_then(|(_, list)| list.split_once(", or single translations"));
+        let list = comment.split_once("The fields to update: ");
+        let list = list.and_then(|(_, list)| list.split_once(". A path"));
         let (list, _) = list.expect("a list of fields");
-        let named = list.split(',').map(|name| name.trim().trim_matches('`'));
+        let named = list.split('`').skip(1).step_by(2);
         assert_eq!(named.collect::<Vec<_>>(), fields.honored(), "{message}");
     }
 }
