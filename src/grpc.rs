@@ -1,4 +1,4 @@
-//! The gRPC services: one file for each, with a method of [`Call`] for each rpc (decode, one store
+//! The gRPC services: one file for each, with a method of `Call` for each rpc (decode, one store
 //! call, encode). The conversions between messages and domain values are in `messages`.
 //!
 //! *Invariant:* an rpc makes at most one store call, and none for a request with

@@ -38,7 +38,7 @@ pub struct Config {
     /// Serve gRPC reflection, for tools such as grpcurl
     #[arg(env, default_value = "true", action = ArgAction::Set)]
     pub reflection: bool,
-    /// The origins whose web pages may make calls over gRPC-Web, separated by commas, such as https://guides.example.com, or * for all [default: none]
+    /// The origins (scheme, host and port) of web pages that may make calls over gRPC-Web, separated by commas; * allows all [default: none]
     #[arg(
         env,
         value_name = "ORIGIN,ORIGIN",

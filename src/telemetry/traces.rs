@@ -98,7 +98,7 @@ impl Traces {
         Tracer(self.tracer.clone())
     }
 
-    /// Exports the remaining spans. Stops at `deadline`, and after [`SHUTDOWN_TIMEOUT`] at the
+    /// Exports the remaining spans. Stops at `deadline`, and after `SHUTDOWN_TIMEOUT` at the
     /// latest.
     pub async fn end(self, deadline: Instant) {
         let deadline = deadline.min(Instant::now() + SHUTDOWN_TIMEOUT);

@@ -21,7 +21,7 @@ pub struct OpenVariable {
     pub name: String,
     /// How many of the listed steps depend on it.
     pub steps: usize,
-    /// Its possible keys, at most [`MAX_KEYS`]; empty if anything is possible.
+    /// Its possible keys, at most `MAX_KEYS`; empty if anything is possible.
     pub keys: Vec<String>,
 }
 
