@@ -123,10 +123,15 @@ impl CallLimits {
         }
     }
 
-    /// The same without waiting, for a message whose elements take more memory than the message has
-    /// bytes.
-    pub fn try_message(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
-        let kib = self.messages.kib(bytes);
+    /// The rest of the permits for a message that takes this many bytes in all, without waiting. `held` are
+    /// those that its call already has.
+    pub fn try_rest_of_message(
+        &self,
+        bytes: usize,
+        held: &OwnedSemaphorePermit,
+    ) -> Result<OwnedSemaphorePermit> {
+        let held = u32::try_from(held.num_permits()).unwrap_or(u32::MAX);
+        let kib = self.messages.kib(bytes).saturating_sub(held);
         let permit = Arc::clone(&self.messages.kib).try_acquire_many_owned(kib);
         permit.map_err(|_| self.reject("memory"))
     }

@@ -248,7 +248,12 @@ impl Server {
         let (drain, draining) = oneshot::channel::<()>();
         let serving = transport_server(&config).serve_with_incoming_shutdown(
             port,
-            incoming(self.listener, self.connections, self.tls),
+            incoming(
+                self.listener,
+                self.connections,
+                self.tls,
+                config.limits.request_timeout,
+            ),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         );
@@ -356,7 +361,7 @@ async fn drain_until(
         _ = serving => info!("all connections have ended"),
         () = calls_end => info!("all calls have ended"),
         () = sleep_until(deadline) => {
-            warn!("the shutdown grace is over: the remaining connections are cut");
+            warn!("the shutdown grace is over: calls in progress end with the process");
         }
     }
 }

@@ -12,6 +12,7 @@ use std::{
 
 use http::{HeaderValue, Uri};
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use url::Url;
 
 use crate::domain::{
     caller::{Scope, Subject},
@@ -137,21 +138,25 @@ pub fn web_address(text: &str) -> Result<String, String> {
 
 /// Origins of web pages, or `*` for all.
 pub(super) fn origins(text: &str) -> Result<Vec<HeaderValue>, &'static str> {
-    let is_origin = |origin: &&str| {
-        let uri = origin.parse::<Uri>().ok();
-        *origin == "*"
-            || !origin.ends_with('/')
-                && uri.is_some_and(|uri| {
-                    matches!(uri.scheme_str(), Some("http" | "https"))
-                        && (uri.path(), uri.query()) == ("/", None)
-                })
+    // As browsers send it: in lower case, without the default port.
+    let is_origin = |origin: &str| {
+        Url::parse(origin).is_ok_and(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.origin().ascii_serialization() == origin
+                && !origin.contains('*')
+        })
     };
-    let origins = text.split(',').map(str::trim);
-    origins
-        .filter(|origin| !origin.is_empty())
-        .map(|origin| Some(origin).filter(is_origin)?.parse().ok())
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    text.split(',')
+        .map(str::trim)
+        .map(|origin| (text == "*" || is_origin(origin)).then(|| origin.parse().ok())?)
         .collect::<Option<_>>()
-        .ok_or("origins such as https://guides.example.com, separated by commas, or *")
+        .ok_or(
+            "origins as browsers send them, such as https://guides.example.com, separated by commas, \
+             or * alone",
+        )
 }
 
 /// A whole number within the range.

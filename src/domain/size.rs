@@ -4,7 +4,7 @@
 //! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up. The
 //! size of an element, such as a condition or a JSON value, is at least half of the memory
 //! that it takes when decoded. So a guide that can be exported stays within the limit of
-//! `server/middleware.rs` on decoded requests, and can be imported.
+//! `server/layers/admit.rs` on decoded requests, and can be imported.
 
 use super::{
     dependency::Group,

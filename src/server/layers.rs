@@ -28,7 +28,7 @@ use http::{HeaderValue, Request, Response};
 use tonic::{Status, body::Body, codegen::Service, service::Routes};
 use tonic_web::GrpcWebLayer;
 use tower::{Layer, ServiceBuilder};
-use tower_http::cors::{AllowOrigin, Any, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
 use self::metrics::CallMetrics;
 pub use self::probes::MAX_PROBE_BYTES;
@@ -99,9 +99,9 @@ pub fn port(
         .service(layer(state, contract).layer(()));
     ServiceBuilder::new()
         .option_layer(cors(cors_origins))
+        .layer(layer(state, protocol::require_grpc))
         // Translates calls of browsers.
         .layer(GrpcWebLayer::new())
-        .layer(layer(state, protocol::require_grpc))
         .service(Port { probes, contract })
 }
 
@@ -113,7 +113,10 @@ fn cors(origins: &[HeaderValue]) -> Option<CorsLayer> {
         origins => AllowOrigin::list(origins.iter().cloned()),
     };
     let cors = CorsLayer::new().allow_origin(origin);
-    let cors = cors.allow_methods([http::Method::POST]).allow_headers(Any);
+    // `*` does not allow `authorization`.
+    let cors = cors
+        .allow_methods([http::Method::POST])
+        .allow_headers(AllowHeaders::mirror_request());
     Some(
         cors.expose_headers(Any)
             .max_age(Duration::from_secs(24 * 60 * 60)),

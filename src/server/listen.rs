@@ -31,14 +31,14 @@ use super::{
 
 /// Connections that wait to be accepted.
 const LISTEN_BACKLOG: u32 = 1024;
-/// The pause after a connection could not be accepted, for example for want of file
-/// descriptors: the next attempt would fail at once.
+/// The pause after a connection could not be accepted, for example because no file
+/// descriptor is free: an immediate retry would fail too.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// How long a peer may take for its first byte, and then for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a peer may be silent. A living client answers PINGs more often, whether or
-/// not it makes calls.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a peer may be silent, in addition to the time limit of a call. Clients of HTTP/2 answer PINGs more
+/// often. A client of HTTP/1.1 is silent while its call runs, which may wait up to 60 seconds for changes.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 /// The maximum number of connections, however many file descriptors there are.
 const MAX_CONNECTIONS: usize = 16 * 1024;
 /// The most file descriptors that the process requests from the system.
@@ -50,6 +50,8 @@ const RESERVED_DESCRIPTORS: u64 = 64;
 pub struct Connections {
     max: usize,
     free: Arc<Semaphore>,
+    /// Whether connections wait, which was logged.
+    is_full: AtomicBool,
 }
 
 impl Connections {
@@ -63,6 +65,7 @@ impl Connections {
         Self {
             max,
             free: Arc::new(Semaphore::new(max)),
+            is_full: AtomicBool::new(false),
         }
     }
 
@@ -76,10 +79,15 @@ impl Connections {
 
     /// Waits until there may be one more connection.
     async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        if self.free.available_permits() == 0 {
+        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+            self.is_full.store(false, Relaxed);
+            return Some(permit);
+        }
+        if !self.is_full.swap(true, Relaxed) {
+            let max = self.max;
             warn!(
-                max = self.max,
-                "too many connections: raise the limit of open files"
+                max,
+                "too many connections: new ones wait, see the limit of open files"
             );
         }
         Arc::clone(&self.free).acquire_owned().await.ok()
@@ -108,7 +116,9 @@ pub fn incoming(
     listener: TcpListener,
     connections: Arc<Connections>,
     tls: Option<ServerTls>,
+    call_time_limit: Duration,
 ) -> impl Stream<Item = io::Result<Connection>> {
+    let max_silence = MAX_SILENCE + call_time_limit;
     let max = connections.max;
     let tls = tls.map(|tls| (tls, Arc::new(HandshakeLog::default())));
     TcpIncoming::from(listener)
@@ -128,7 +138,7 @@ pub fn incoming(
             }
         })
         .filter_map(ready)
-        .map(move |(stream, permit)| open(stream, permit, tls.clone()))
+        .map(move |(stream, permit)| open(stream, permit, tls.clone(), max_silence))
         .buffer_unordered(max)
         .filter_map(|connection| ready(connection.map(Ok)))
 }
@@ -137,6 +147,7 @@ async fn open(
     stream: TcpStream,
     permit: OwnedSemaphorePermit,
     tls: Option<(ServerTls, Arc<HandshakeLog>)>,
+    max_silence: Duration,
 ) -> Option<Connection> {
     let address = stream.peer_addr().ok()?;
     // Probes of the port send nothing.
@@ -167,7 +178,8 @@ async fn open(
             reader: AtomicWaker::new(),
         })),
         last_read: now,
-        silence: Box::pin(sleep_until(now + SILENCE_TIMEOUT)),
+        max_silence,
+        silence: Box::pin(sleep_until(now + max_silence)),
         _permit: permit,
     })
 }
@@ -204,6 +216,7 @@ pub struct Connection {
     stream: Box<dyn Transport>,
     peer: Peer,
     last_read: Instant,
+    max_silence: Duration,
     silence: Pin<Box<Sleep>>,
     // Dropped after the stream, which has its descriptor until then.
     _permit: OwnedSemaphorePermit,
@@ -233,7 +246,7 @@ impl AsyncRead for Connection {
             return polled;
         }
         while self.silence.as_mut().poll(context).is_ready() {
-            let until = self.last_read + SILENCE_TIMEOUT;
+            let until = self.last_read + self.max_silence;
             if Instant::now() >= until {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Request;
 use tokio::{sync::SetOnce, time::timeout};
-use tonic::{body::Body, codegen::Service, service::Routes};
+use tonic::{Status, body::Body, codegen::Service, service::Routes};
 
 use super::layers::{CallState, Outcome};
 use crate::grpc::status;
@@ -15,9 +15,15 @@ const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Set once.
 pub type ContractRoutes = SetOnce<Routes>;
 
-pub async fn contract(state: &'static CallState, request: Request<Body>, _: ()) -> Outcome {
+/// Waits until the database is open. A call that waits here is not in work.
+pub async fn wait_until_open(state: &CallState) -> Result<(), Status> {
     let opened = timeout(OPENING_TIMEOUT, state.contract.wait()).await;
-    let mut routes = opened.map_err(|_| status::store_not_open())?.clone();
+    opened.map(drop).map_err(|_| status::store_not_open())
+}
+
+pub async fn contract(state: &'static CallState, request: Request<Body>, _: ()) -> Outcome {
+    // It is set: the call has been admitted.
+    let mut routes = state.contract.wait().await.clone();
     let Ok(response) = routes.call(request).await;
     Ok(response)
 }

@@ -235,7 +235,9 @@ fn handshake_cause(error: &io::Error) -> &'static str {
              EXPERTISE_TLS_CERT_FILE, or the certificate is for another server name"
         }
         Some(Error::InvalidMessage(_)) => "the client does not use TLS: its URL must be https",
-        Some(Error::NoApplicationProtocol) => "the client does not offer HTTP/2",
+        Some(Error::NoApplicationProtocol) => {
+            "the client offers neither HTTP/2 nor HTTP/1.1 by ALPN"
+        }
         Some(Error::PeerIncompatible(_)) => {
             "client and server have no TLS version or cipher in common"
         }

@@ -160,12 +160,13 @@ impl FeedWaits {
     }
 
     fn watch(&self, account: &AccountId) -> FeedWatch {
-        let feed = self.feeds().entry(account.clone()).or_default().clone();
-        let wakes = feed.news.borrow().wakes;
+        let mut feeds = self.feeds();
+        // Subscribed to under the lock: a feed without subscribers is removed.
+        let feed = feeds.entry(account.clone()).or_default();
         FeedWatch {
-            wakes,
+            wakes: feed.news.borrow().wakes,
             news: feed.news.subscribe(),
-            feed,
+            feed: feed.clone(),
             places: Arc::clone(&self.places),
         }
     }

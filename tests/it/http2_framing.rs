@@ -7,7 +7,7 @@ use crate::kit::{
     http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
     prelude::*,
     scratch::Scratch,
-    server::{Settings, TestServer, in_memory},
+    server::{Settings, TestServer, http_answer, in_memory},
 };
 
 const GET: &str = "/expertise.v1.TaskService/GetTask";
@@ -281,7 +281,11 @@ async fn pages_of_allowed_origins_may_call() {
     let origin = ("origin", "https://guides.example.com");
     let preflight = async |server: &TestServer| {
         let connection = Http2Connection::to(server.address()).await;
-        let headers = [origin, ("access-control-request-method", "POST")];
+        let headers = [
+            origin,
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "authorization,x-grpc-web"),
+        ];
         connection
             .send(Method::OPTIONS, LIST, &headers, b"", RequestEnd::Sent)
             .await
@@ -294,6 +298,46 @@ async fn pages_of_allowed_origins_may_call() {
     let answer = preflight(&TestServer::start(open).await).await;
     assert_eq!(answer.http, 200);
     assert_eq!(answer.headers[ALLOWED], origin.1);
+    // Browsers do not count `authorization` among `*`.
+    let allowed = &answer.headers["access-control-allow-headers"];
+    assert_eq!(allowed, "authorization,x-grpc-web");
+}
+
+/// No browser would send them like this.
+#[tokio::test]
+async fn origins_that_match_no_page_are_refused() {
+    for origins in [
+        "https://A.example",
+        "https://*.example",
+        "https://a.example:443",
+        "https://a.example/",
+        "a.example",
+        "*,https://a.example",
+        "https://a.example,,https://b.example",
+    ] {
+        let settings = in_memory().set("EXPERTISE_CORS_ORIGINS", origins);
+        let error = TestServer::try_start(settings).await.unwrap_err();
+        assert!(error.contains("origins as browsers send them"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn http_1_is_told_what_is_a_call() {
+    let server = TestServer::start(in_memory()).await;
+    for (request, code) in [
+        (
+            "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+            "405",
+        ),
+        (
+            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/grpc\r\ncontent-length: 0\r\n\r\n",
+            "415",
+        ),
+    ] {
+        let (head, _) = http_answer(server.address(), request).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {code} ")), "{head}");
+        assert!(head.contains("grpc-message: calls%20are"), "{head}");
+    }
 }
 
 /// Imports and steps may be large, other requests not.

@@ -7,7 +7,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use proptest::prelude::*;
 use prost::Message;
 
-use crate::kit::contract;
+use crate::kit::{
+    contract,
+    server::{TestServer, in_memory},
+};
 
 /// The rpcs of the contract, such as `TaskService/GetTask`.
 static METHODS: LazyLock<Vec<String>> = LazyLock::new(contract::methods);
@@ -133,6 +136,21 @@ async fn a_message_whose_elements_take_too_much_memory_is_refused(client: Client
         violations.contains(&("document.steps", "TOO_MANY_ELEMENTS")),
         "{violations:?}"
     );
+}
+
+/// It takes more memory than large messages may take together.
+#[tokio::test]
+async fn a_large_message_whose_elements_take_much_memory_is_handled_alone() {
+    let server = TestServer::start(in_memory()).await;
+    let large = Step {
+        body: Some("x".repeat(1_100_000)),
+        ..Step::default()
+    };
+    let mut steps = field(2, &large.encode_to_vec()).to_vec();
+    steps.extend([0x12, 0].repeat(200_000));
+    let request = field(1, &steps);
+    let failure = refusal(&server.client(), "TaskService/ImportTask", request).await;
+    failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
 }
 
 #[apply(on_one_database)]

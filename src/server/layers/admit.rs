@@ -17,7 +17,7 @@ use crate::{
     auth::Caller,
     domain::{Error, Outage, ids::AccountId},
     grpc::status,
-    server::health::HealthState,
+    server::{health::HealthState, routes},
 };
 
 /// The largest message of a request, but for those that carry guides or bodies.
@@ -49,6 +49,7 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
     let context = &call.context;
     let account = account_of(&request)?;
     let place = state.limits.place(&account).map_err(Status::from)?;
+    routes::wait_until_open(state).await?;
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let limits = Limits {
@@ -68,7 +69,7 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
             }
             // A call that holds a permit must not wait for another one.
             Some(permit) => {
-                let more = state.limits.try_message(decoded - counted);
+                let more = state.limits.try_rest_of_message(decoded, permit);
                 more.map(|more| permit.merge(more))
             }
         };

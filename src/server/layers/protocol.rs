@@ -1,7 +1,7 @@
 //! What a request must be to be a call: gRPC, with headers of a bounded size and an uncompressed message.
 
 use http::{
-    HeaderMap, Method, Request, StatusCode,
+    HeaderMap, Method, Request, StatusCode, Version,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use tonic::{Status, body::Body};
@@ -17,18 +17,24 @@ const HEADER_OVERHEAD_BYTES: usize = 32;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 
-/// Refuses a request that is not gRPC, such as a browser's, or whose messages are
-/// not encoded by Protocol Buffers.
+/// Refuses a request that is neither gRPC nor gRPC-Web, such as one for a page, or whose messages are not encoded
+/// by Protocol Buffers.
 pub async fn require_grpc(
     _: &'static CallState,
     request: Request<Body>,
     next: impl Next,
 ) -> Outcome {
     let content_type = request.headers().get(CONTENT_TYPE);
-    let after_grpc = content_type
-        .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
-        .map(|rest| rest.split(|byte| *byte == b';').next().unwrap_or_default());
-    let code = match (request.method(), after_grpc) {
+    let kind = content_type.and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"));
+    let is_web = matches!(
+        kind,
+        Some(b"-web" | b"-web+proto" | b"-web-text" | b"-web-text+proto")
+    );
+    // gRPC itself needs the trailers of HTTP/2.
+    let kind = kind.filter(|_| request.version() == Version::HTTP_2);
+    let kind = kind.map(|kind| kind.split(|byte| *byte == b';').next().unwrap_or_default());
+    let code = match (request.method(), kind) {
+        (&Method::POST, _) if is_web => return run(next, request).await,
         (&Method::POST, Some(b"" | b"+proto")) => return run(next, request).await,
         (&Method::POST, Some([b'+', ..])) => return Err(status::unsupported_encoding()),
         (&Method::POST, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,

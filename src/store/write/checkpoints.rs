@@ -159,11 +159,12 @@ impl Tx<'_> {
         checkpoints: &Checkpoints,
         locked: &LockedForCheckpoints,
     ) -> Result<(), StoreError> {
-        if !self.makes_checkpoints() || changes.is_empty() {
+        let is_skipped = matches!(checkpoints, Checkpoints::Skip);
+        if is_skipped || !self.makes_checkpoints() || changes.is_empty() {
             return Ok(());
         }
         let due = self.find_due_guides(changes).await?;
-        if due.is_empty() || matches!(checkpoints, Checkpoints::Skip) {
+        if due.is_empty() {
             return Ok(());
         }
         let to_keep = due.iter().map(|guide| Some((*guide, locked.get(guide)?)));

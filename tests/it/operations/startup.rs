@@ -111,7 +111,7 @@ async fn a_call_that_comes_before_the_database_is_answered_once_it_is_there() {
     let early = tokio::spawn(async move { client.given_task(task("Early")).await });
     until("the call waits", async || {
         let (_, metrics) = http_get(server.metrics, "/metrics").await;
-        let waits = metrics.contains("\nexpertise_calls_in_work 1\n");
+        let waits = metrics.contains("\nexpertise_calls_waiting 1\n");
         waits.then_some(())
     })
     .await;

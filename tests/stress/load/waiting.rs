@@ -16,6 +16,13 @@ const ACCOUNTS: usize = 10;
 const CALLS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
+fn changes_from_now() -> ListChangesRequest {
+    ListChangesRequest {
+        start: ChangeStart::Now.into(),
+        ..ListChangesRequest::default()
+    }
+}
+
 /// One write to another task of each account at a time, and the processor time that each took.
 async fn time_of_a_write(service: &Service, tasks: &[(Client, Task)], rounds: u32) -> Duration {
     let before = service.process().processor_time();
@@ -46,14 +53,21 @@ async fn a_thousand_waiting_calls_cost_little(database: TestDatabase) {
     let rounds = short_or_full(10, 50);
     let alone = time_of_a_write(&service, &busy, rounds).await;
 
+    // The same reads without a wait, so that what the database keeps of them does not count.
+    for _ in 0..CALLS {
+        for (client, task) in &quiet {
+            let read = ListChangesRequest {
+                task: task.guid.clone(),
+                ..changes_from_now()
+            };
+            client.list_changes(read).await.accepted();
+        }
+    }
     let before = service.process().resident();
     let mut waiting = JoinSet::new();
     for (client, task) in &quiet {
-        let now = ListChangesRequest {
-            start: ChangeStart::Now.into(),
-            ..ListChangesRequest::default()
-        };
-        let cursor = client.list_changes(now).await.accepted().next_cursor;
+        let now = client.list_changes(changes_from_now()).await;
+        let cursor = now.accepted().next_cursor;
         let request = framed(&ListChangesRequest {
             cursor,
             task: task.guid.clone(),
@@ -85,7 +99,7 @@ async fn a_thousand_waiting_calls_cost_little(database: TestDatabase) {
     let more = service.process().resident().saturating_sub(before);
     let beside = time_of_a_write(&service, &busy, rounds).await;
     service.print(&format!(
-        "1,000 calls wait: {} KiB more; a write takes {beside:?} of the processors, {alone:?} without them",
+        "1,000 calls wait: {} KiB more; a write takes {beside:?} of processor time, {alone:?} without them",
         more / 1024
     ));
     for (client, task) in &quiet {
@@ -95,6 +109,7 @@ async fn a_thousand_waiting_calls_cost_little(database: TestDatabase) {
     assert_eq!(changes, vec![1; ACCOUNTS * CALLS]);
     if is_full() {
         assert!(more <= 20 * MIB, "{} MiB", more / MIB);
-        assert!(beside <= Duration::from_millis(2), "{beside:?}");
+        let cost = beside.saturating_sub(alone);
+        assert!(cost <= Duration::from_millis(2), "{cost:?}");
     }
 }
