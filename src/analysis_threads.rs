@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::Instrument;
 
 use crate::{
@@ -45,48 +45,71 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the
-    /// call holds is held until it has stopped.
+    /// A thread for the parts of an analysis of a guide of this weight. Heavy guides wait here, before they
+    /// are compiled.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
+    pub async fn get(&self, weight: usize) -> AnalysisThread {
+        let is_light = weight <= MAX_LIGHT_WEIGHT;
+        AnalysisThread {
+            threads: Arc::clone(&self.0),
+            weight,
+            permit: match is_light {
+                true => None,
+                false => acquire(&self.0).await,
+            },
+        }
+    }
+}
+
+/// The thread that one analysis may use.
+pub struct AnalysisThread {
+    threads: Arc<Semaphore>,
+    weight: usize,
+    /// Held until the last part has stopped; `None` for a light guide.
+    permit: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl AnalysisThread {
+    /// Runs a part of the analysis. It stops when its call is over, and what the call holds is held until it has
+    /// stopped.
     pub async fn run<T: Send + 'static>(
         &self,
-        weight: usize,
         analysis: impl Fn(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        if weight <= MAX_LIGHT_WEIGHT {
+        if self.permit.is_none() {
             let started = Instant::now();
             let takes_long = || started.elapsed() >= MAX_LIGHT_TIME;
             if let Some(result) = analysis(&takes_long) {
                 return Ok(result);
             }
         }
-        self.run_on_own_thread(weight, analysis).await
+        self.run_on_own_thread(analysis).await
     }
 
     /// Runs work whose time grows with the weight alone: light work here, other work on a thread
     /// of its own, as [`Self::run`] does.
     pub async fn run_once<T: Send + 'static>(
         &self,
-        weight: usize,
         analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        match weight {
-            ..=MAX_LIGHT_WEIGHT => analysis(NEVER).ok_or(Error::CallOver),
-            _ => self.run_on_own_thread(weight, analysis).await,
+        match self.permit {
+            None => analysis(NEVER).ok_or(Error::CallOver),
+            Some(_) => self.run_on_own_thread(analysis).await,
         }
     }
 
     /// Runs an analysis on a thread of its own, which yields to other work.
     async fn run_on_own_thread<T: Send + 'static>(
         &self,
-        weight: usize,
         analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        // The semaphore is never closed.
-        let permit = Arc::clone(&self.0).acquire_owned().await.ok();
+        let permit = match &self.permit {
+            Some(permit) => Some(Arc::clone(permit)),
+            None => acquire(&self.threads).await,
+        };
         let mut memory = WorkMemory::for_current_call();
-        let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
+        let bytes = self.weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
         let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);
         if !memory.try_grow(bytes.min(most)) {
             return Err(Error::Overloaded);
@@ -105,6 +128,12 @@ impl AnalysisThreads {
         let result = result.await.map_err(|_| panicked())?;
         result.ok_or(Error::CallOver)
     }
+}
+
+/// A permit, which the threads of its analysis share. The semaphore is never closed.
+async fn acquire(threads: &Arc<Semaphore>) -> Option<Arc<OwnedSemaphorePermit>> {
+    let permit = Arc::clone(threads).acquire_owned().await;
+    permit.ok().map(Arc::new)
 }
 
 /// Runs light work here, and other work on a thread of its own. It is for short work of calls that

@@ -192,9 +192,8 @@ impl Account {
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> domain::Result<T> {
-        self.analysis_threads()
-            .run_once(weight, |_| Some(work()))
-            .await
+        let thread = self.analysis_threads().get(weight).await;
+        thread.run_once(|_| Some(work())).await
     }
 
     pub(super) fn analysis_threads(&self) -> &AnalysisThreads {

@@ -70,7 +70,7 @@ impl SqlConnection {
     pub async fn age_revisions(&mut self, by: Duration) {
         let micros = by.as_micros();
         let age = format!("SET created_ts = created_ts - {micros}");
-        let skipped = format!("skipped_checkpoint_ts = skipped_checkpoint_ts - {micros}");
+        let skipped = format!("kept_ts = kept_ts - {micros}");
         let update = format!("UPDATE task_revisions {age}; UPDATE tasks {age}, {skipped}");
         self.execute(&update).await;
     }

@@ -10,6 +10,7 @@ use crate::domain::{
     etag::GuideEtag,
     ids::TaskId,
     size::stored_count,
+    time::Timestamp,
     violation::{Path, Reason},
 };
 
@@ -96,6 +97,7 @@ pub struct HistoryState {
 #[derive(Clone, Debug)]
 pub struct NewestRevision {
     pub number: i64,
+    pub created: Timestamp,
     pub guide_etag: GuideEtag,
 }
 

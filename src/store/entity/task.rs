@@ -43,8 +43,9 @@ pub struct Model {
     pub mvn_ts: Option<i64>,
     pub created_ts: i64,
     pub modified_ts: i64,
-    /// When a checkpoint was last skipped because the guide was too large; 0 if none was.
-    pub skipped_checkpoint_ts: i64,
+    /// When the guide was last known to be kept: by a revision that is as old or newer, or not at all because it
+    /// was too large for a checkpoint. 0 if that is not known.
+    pub kept_ts: i64,
     /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<TaskContent>,
 }

@@ -100,7 +100,10 @@ impl Account {
         let snapshot = Some(snapshot).filter(|_| call.bodies);
         let evaluated = match &snapshot {
             Some(_) => analyse_by_weight(weight, preview).await?,
-            None => self.analysis_threads().run_once(weight, preview).await?,
+            None => {
+                let thread = self.analysis_threads().get(weight).await;
+                thread.run_once(preview).await?
+            }
         };
         let (preview, fingerprint, memory) = evaluated?;
         let start = call.after.map_or(0, |(start, _)| start);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{GuideSource, guide::ReadGuide};
 use crate::{
+    analysis_threads::AnalysisThread,
     call_context::WorkMemory,
     domain::{
         Error, Result,
@@ -109,14 +110,15 @@ impl Account {
                 validation_fingerprint(of_guide, RULES_VERSION, &options_bytes, &of_readers);
             Some(((guide, readers, memory), fingerprint))
         };
-        let compiled = self.analysis_threads().run_once(weight, compile);
-        let (subject, fingerprint) = compiled.await?;
+        // Kept until the findings are found, so that few compiled guides are held at a time.
+        let thread = self.analysis_threads().get(weight).await;
+        let (subject, fingerprint) = thread.run_once(compile).await?;
         fingerprint.check_page(seen)?;
         let unchanged = seen.is_none() && call.known_fingerprint == fingerprint.to_string();
         let (mut findings, counts) = if unchanged {
             Default::default()
         } else {
-            self.find_findings(weight, subject, options).await?
+            find_findings(&thread, subject, options).await?
         };
         let start = start.unwrap_or_default().min(findings.len());
         let mut page = findings.split_off(start);
@@ -196,10 +198,9 @@ impl Account {
         };
         let weight = read.weight();
         let cost = read.step_count().max(weight / WEIGHT_PER_STEP);
-        let threads = self.analysis_threads();
-        let subject = threads.run_once(weight, |stop| read.finish(stop)).await?;
-        let found = self.find_findings(weight, subject, Arc::clone(options));
-        let (findings, _) = found.await?;
+        let thread = self.analysis_threads().get(weight).await;
+        let subject = thread.run_once(|stop| read.finish(stop)).await?;
+        let (findings, _) = find_findings(&thread, subject, Arc::clone(options)).await?;
         Ok((findings, cost))
     }
 
@@ -213,26 +214,25 @@ impl Account {
         let read = self.read_guide(snapshot.scope(), source, Some(replaced), known);
         Ok(read.await?)
     }
+}
 
-    /// Validates a guide. A heavy one is validated on a thread of its own.
-    async fn find_findings(
-        &self,
-        weight: usize,
-        (guide, readers, memory): CompiledGuide,
-        options: Arc<ValidationOptions>,
-    ) -> Result<(Vec<Finding>, FindingCounts)> {
-        let validate = move |stop: StopSignal<'_>| {
-            let _held = &memory;
-            validate(ValidationSubject {
-                guide: &guide,
-                readers: &readers,
-                options: &options,
-                other_guides: OtherGuides::Read,
-                stop,
-            })
-        };
-        self.analysis_threads().run(weight, validate).await
-    }
+/// Validates a guide. A heavy one is validated on a thread of its own.
+async fn find_findings(
+    thread: &AnalysisThread,
+    (guide, readers, memory): CompiledGuide,
+    options: Arc<ValidationOptions>,
+) -> Result<(Vec<Finding>, FindingCounts)> {
+    let validate = move |stop: StopSignal<'_>| {
+        let _held = &memory;
+        validate(ValidationSubject {
+            guide: &guide,
+            readers: &readers,
+            options: &options,
+            other_guides: OtherGuides::Read,
+            stop,
+        })
+    };
+    thread.run(validate).await
 }
 
 impl FindingsCursor {

@@ -112,8 +112,8 @@ impl LockedTaskRow {
     }
 }
 
-/// The row of a task, without `listed`, which only the index's calls change, and the time of a skipped
-/// checkpoint.
+/// The row of a task, without `listed`, which only the index's calls change, and `kept_ts`, which only
+/// checkpoints change.
 pub fn task_row(task: &Task) -> task::ActiveModel {
     let content = &task.content;
     let row = task::Model {
@@ -151,12 +151,12 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         mvn_ts: task.index.at.map(|at| at.0),
         created_ts: task.row_version.created.0,
         modified_ts: task.row_version.modified.0,
-        skipped_checkpoint_ts: 0,
+        kept_ts: 0,
         content: Json(content.clone()),
     };
     task::ActiveModel {
         listed: NotSet,
-        skipped_checkpoint_ts: NotSet,
+        kept_ts: NotSet,
         ..row.into_active_model()
     }
 }

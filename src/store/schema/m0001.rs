@@ -60,7 +60,7 @@ const TABLES: [&str; 17] = [
         mvn_ts bigint,
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
-        skipped_checkpoint_ts bigint NOT NULL DEFAULT 0,
+        kept_ts bigint NOT NULL DEFAULT 0,
         content text NOT NULL,
         PRIMARY KEY (account_id, guid),
         CONSTRAINT tasks_parent_guid_fkey FOREIGN KEY (account_id, parent_guid)

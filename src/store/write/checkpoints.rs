@@ -1,13 +1,14 @@
 //! Checkpoints: revisions that a guide gets before a change, if its newest revision is old.
 //!
-//! The statements that lock tasks and steps also read how old the newest revision is, so a change without
-//! a checkpoint costs no more statements. If a checkpoint is due, the write is rolled back. It is retried,
-//! and locks the whole guide first.
+//! The statements that lock tasks and steps also read when the guide was last known to be kept, so a change
+//! without a checkpoint costs no more statements. If that is too long ago, the write is rolled back. It is
+//! retried, locks the whole guide first, and looks at the newest revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, ExprTrait, QueryFilter, QuerySelect, QueryTrait, Select,
+    UpdateMany,
     sea_query::{Expr, Func},
 };
 
@@ -22,7 +23,7 @@ use crate::{
     store::{
         WriteMode,
         account::Scope,
-        entity::{step, task, task_revision},
+        entity::{step, task},
         error::StoreError,
         read::task_tree,
         rows::KIND_LINKED,
@@ -59,27 +60,11 @@ pub struct GuideToKeep {
     bytes: usize,
 }
 
-/// The time of a guide's newest revision, or of the task's creation if there is none, as an expression in a
-/// statement on tasks. A skipped checkpoint counts as a revision. NULL for a managed task, which belongs to the guide of another task.
-fn kept_ts(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
-    use task_revision::{Column, Entity};
-    let is_of_task = || Column::Task.into_expr().eq(task::Column::Guid.into_expr());
-    let newest = scope
-        .find::<Entity>()
-        .select_only()
-        .expr(Column::Number.max())
-        .filter(is_of_task());
-    let revision = scope
-        .find::<Entity>()
-        .select_only()
-        .column(Column::CreatedTs)
-        .filter(is_of_task())
-        .filter(Column::Number.in_subquery(newest.into_query()));
-    let kept = Func::coalesce([
-        Expr::from(revision.into_query()),
-        task::Column::CreatedTs.into_expr(),
-    ]);
-    let kept = Func::greatest([kept.into(), task::Column::SkippedCheckpointTs.into_expr()]);
+/// When a guide was last known to be kept, or else created, as an expression in a statement on tasks. Its newest
+/// revision is as old or newer. NULL for a managed task, which belongs to the guide of another task.
+fn kept_ts() -> Expr {
+    let known = task::Column::KeptTs.into_expr();
+    let kept = Func::greatest([known, task::Column::CreatedTs.into_expr()]);
     Expr::case(task::Column::Kind.ne(KIND_LINKED), kept).into()
 }
 
@@ -89,8 +74,20 @@ fn kept_ts_of_step(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
         .into_expr()
         .eq(step::Column::Task.into_expr());
     let tasks = scope.find::<task::Entity>().select_only();
-    let tasks = tasks.expr(kept_ts(scope)).filter(is_of_step);
+    let tasks = tasks.expr(kept_ts()).filter(is_of_step);
     tasks.into_query().into()
+}
+
+/// Sets when a guide was last known to be kept.
+pub fn set_kept_ts(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+    kept_ts: i64,
+) -> UpdateMany<task::Entity> {
+    let update = scope.update::<task::Entity>();
+    update
+        .col_expr(task::Column::KeptTs, Expr::value(kept_ts))
+        .filter(task::Column::Guid.eq(task.0))
 }
 
 /// The name of the selected expression.
@@ -103,10 +100,10 @@ impl Tx<'_> {
             && self.context.automatic_revisions > 0
     }
 
-    /// Also selects when the newest revision of each task was made.
+    /// Also selects when each guide was last known to be kept.
     pub fn select_task_kept_ts(&self, tasks: Select<task::Entity>) -> Select<task::Entity> {
         let kept = match self.makes_checkpoints() {
-            true => kept_ts(self.scope()),
+            true => kept_ts(),
             false => Expr::value(None::<i64>),
         };
         tasks.expr_as(kept, KEPT_TS)
@@ -145,13 +142,11 @@ impl Tx<'_> {
             let bytes = total_bytes(&bytes, &tasks);
             to_keep.insert(*guide, GuideToKeep { tasks, bytes });
         }
-        // A statement that waits for a lock on PostgreSQL does not see the revisions that were made meanwhile.
-        super::lock(&self.kept_ts).retain(|task, _| !to_keep.contains_key(task));
         Ok(to_keep)
     }
 
     /// Adds a checkpoint of each guide that the write changes and whose newest revision is older than the
-    /// interval. Fails with [`StoreError::NeedsCheckpoints`] if one of these guides is not locked. Called
+    /// interval. Fails with [`StoreError::NeedsCheckpoints`] if a guide that may be one of these is not locked. Called
     /// before the write changes anything.
     pub async fn keep_checkpoints(
         &self,
@@ -174,50 +169,60 @@ impl Tx<'_> {
                 others: super::lock(&self.kept_ts).keys().copied().collect(),
             });
         };
-        let is_exportable = |guide: &GuideToKeep| guide.bytes <= self.context.max_message_bytes;
-        // A write that waits for a permit must not have kept another guide.
-        for (_, guide) in to_keep.iter().filter(|(_, guide)| is_exportable(guide)) {
-            self.permit_guides(guide.bytes)?;
-        }
+        let mut old = Vec::new();
         for (guide, to_keep) in to_keep {
-            if !is_exportable(to_keep) {
-                self.skip_checkpoint(guide).await?;
-                continue;
-            }
-            let kept = self.read_guide(&to_keep.tasks, to_keep.bytes).await?;
             let history = self.lock_history(guide).await?;
+            let newest = history.newest.as_ref().map(|newest| newest.created.0);
+            match newest.filter(|created| !self.is_old(*created)) {
+                Some(created) => self.store_kept_ts(guide, created).await?,
+                None if to_keep.bytes > self.context.max_message_bytes => {
+                    self.store_kept_ts(guide, self.context.now.0).await?;
+                }
+                None => old.push((guide, to_keep, history)),
+            }
+        }
+        // A write that waits for a permit must not have kept another guide.
+        for (_, to_keep, _) in &old {
+            self.permit_guides(to_keep.bytes)?;
+        }
+        for (guide, to_keep, history) in old {
+            let kept = self.read_guide(&to_keep.tasks, to_keep.bytes).await?;
             let etag = GuideEtag::of(&kept.tree);
             let (_, edits) =
                 history.add_automatic(RevisionCause::Checkpoint, etag, Some(kept), &self.context);
-            let mut checkpoint = Changes::default();
-            checkpoint.edit_history(guide, edits);
+            if edits.is_empty() {
+                continue;
+            }
             if let Some(later) = &mut changes.history
                 && later.task == guide
-                && !checkpoint.is_empty()
             {
                 later.follow_checkpoint(self.context.automatic_revisions);
             }
+            let mut checkpoint = Changes::default();
+            checkpoint.edit_history(guide, edits);
             self.encode_revision(&mut checkpoint).await?;
             self.apply(checkpoint, None, None).await?;
+            self.store_kept_ts(guide, self.context.now.0).await?;
         }
         Ok(())
     }
 
-    /// Notes that a guide is too large for a checkpoint, so that it is not locked again within the interval.
-    async fn skip_checkpoint(&self, guide: TaskId) -> Result<(), StoreError> {
-        use task::Column;
-        let update = self.scope().update::<task::Entity>();
-        let update = update
-            .col_expr(Column::SkippedCheckpointTs, Expr::value(self.context.now.0))
-            .filter(Column::Guid.eq(guide.0));
+    /// Notes that a guide was kept, or was too large for it, so that no write locks it for a checkpoint within the
+    /// interval.
+    async fn store_kept_ts(&self, guide: TaskId, kept_ts: i64) -> Result<(), StoreError> {
+        let update = set_kept_ts(self.scope(), guide, kept_ts);
         update.exec(self.db()).await?;
         Ok(())
     }
 
-    /// The topmost tasks of changed guides whose newest revisions are old.
+    fn is_old(&self, kept_ts: i64) -> bool {
+        let age = self.context.now.0.saturating_sub(kept_ts);
+        age >= self.checkpoint_interval.as_micros() as i64
+    }
+
+    /// The topmost tasks of changed guides whose newest revisions may be old.
     async fn find_due_guides(&self, changes: &Changes) -> Result<BTreeSet<TaskId>, StoreError> {
         let mut due = BTreeSet::new();
-        let interval = self.checkpoint_interval.as_micros();
         for task in changed_tasks(changes) {
             let noted = super::lock(&self.kept_ts).get(&task).copied().flatten();
             let found = match noted {
@@ -225,7 +230,7 @@ impl Tx<'_> {
                 None => self.find_topmost(task).await?,
             };
             if let Some((guide, kept_ts)) = found
-                && self.context.now.0.saturating_sub(kept_ts) >= interval as i64
+                && self.is_old(kept_ts)
             {
                 due.insert(guide);
             }
@@ -233,13 +238,13 @@ impl Tx<'_> {
         Ok(due)
     }
 
-    /// The topmost task of the guide of a task, and when its newest revision was made.
+    /// The topmost task of the guide of a task, and when that was last known to be kept.
     async fn find_topmost(&self, mut task: TaskId) -> Result<Option<(TaskId, i64)>, StoreError> {
         loop {
             let rows = self.find::<task::Entity>().select_only();
             let rows = rows
                 .column(task::Column::ParentGuid)
-                .expr(kept_ts(self.scope()))
+                .expr(kept_ts())
                 .filter(task::Column::Guid.eq(task.0));
             let found: Option<(Option<TaskId>, Option<i64>)> =
                 rows.into_tuple().all(self.db()).await?.pop();

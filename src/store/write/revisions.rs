@@ -15,6 +15,7 @@ use crate::{
         },
         ids::TaskId,
         size::stored_count,
+        time::Timestamp,
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
@@ -89,10 +90,10 @@ impl Tx<'_> {
         let history = self.locked(history, task_history::Column::Task);
         if let Some(history) = history.all(self.db()).await?.pop() {
             state.last_number = history.last_number;
-            let newest: Vec<(i64, String)> = self
+            let newest: Vec<(i64, i64, String)> = self
                 .find::<Entity>()
                 .select_only()
-                .columns([Column::Number, Column::GuideEtag])
+                .columns([Column::Number, Column::CreatedTs, Column::GuideEtag])
                 .filter(Column::Task.eq(task.0))
                 .order_by_desc(Column::Number)
                 .limit(1)
@@ -100,8 +101,9 @@ impl Tx<'_> {
                 .all(self.db())
                 .await?;
             let newest = newest.into_iter().next();
-            state.newest = newest.map(|(number, guide_etag)| NewestRevision {
+            state.newest = newest.map(|(number, created, guide_etag)| NewestRevision {
                 number,
+                created: Timestamp(created),
                 guide_etag: GuideEtag::stored(guide_etag),
             });
         }
@@ -231,6 +233,8 @@ impl Operation for DeleteRevision {
     type Answer = ();
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
+        // Its row may say when the revision was made.
+        tx.lock_tasks([self.task]).await?;
         tx.lock_history(self.task).await?;
         let (stored, _) = tx.get_revision(self.task, &self.revision).await?;
         let number = stored.number;

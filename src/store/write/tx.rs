@@ -36,8 +36,8 @@ pub struct Tx<'t> {
     /// Whether Citus distributes the tables.
     pub is_distributed: bool,
     pub checkpoint_interval: Duration,
-    /// When the newest revisions of locked tasks, and of the tasks of locked steps, were made. None for a
-    /// managed task.
+    /// When the guides of locked tasks, and of the tasks of locked steps, were last known to be kept. None for
+    /// a managed task.
     pub kept_ts: Mutex<BTreeMap<TaskId, Option<i64>>>,
 }
 

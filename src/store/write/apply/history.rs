@@ -20,6 +20,7 @@ use crate::{
             task_revision::{self, Column, Entity},
         },
         error::StoreError,
+        write::checkpoints::set_kept_ts,
     },
 };
 
@@ -125,6 +126,8 @@ impl Batch<'_> {
             HistoryEdit::Delete(number) => {
                 let delete = scope.delete::<Entity>().filter(of_task);
                 self.add(delete.filter(Column::Number.eq(number)));
+                // It may have been the newest.
+                self.add(set_kept_ts(scope, TaskId(task), 0));
             }
             HistoryEdit::Purge => {
                 self.add(scope.delete::<Entity>().filter(of_task));
