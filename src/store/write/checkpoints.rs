@@ -202,7 +202,6 @@ impl Tx<'_> {
             checkpoint.edit_history(guide, edits);
             self.encode_revision(&mut checkpoint).await?;
             self.apply(checkpoint, None, None).await?;
-            self.store_kept_ts(guide, self.context.now.0).await?;
         }
         Ok(())
     }

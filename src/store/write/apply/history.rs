@@ -74,6 +74,10 @@ impl Batch<'_> {
                 let RevisionContent::Encoded(guide) = content else {
                     return Err(internal("the guide of a revision is not encoded"));
                 };
+                // Other writes also change the task's row, which one statement cannot do twice.
+                if revision.cause == RevisionCause::Checkpoint {
+                    self.add(set_kept_ts(scope, revision.task, revision.created.0));
+                }
                 let row = task_revision::ActiveModel {
                     account_id,
                     ..revision_row(revision, guide)
