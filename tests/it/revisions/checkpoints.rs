@@ -6,7 +6,7 @@ use proptest::{
     collection::vec, prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner,
 };
 
-use super::{exported, given_guide, publish, retitle};
+use super::{delete_revision, exported, given_guide, publish, retitle};
 use crate::kit::{
     at_once::at_once,
     databases::{self, runtime},
@@ -179,6 +179,25 @@ async fn what_changes_nothing_keeps_nothing(url: String) {
     assert!(numbers.is_sorted_by(|a, b| a > b), "{numbers:?}");
     assert_eq!(kept.clone().nth(1).map(|it| it.1), Some(Checkpoint));
     assert_eq!(kept.next_back(), Some((1, Requested)));
+    aging.server.shut_down().await;
+}
+
+#[apply(on_own_databases)]
+async fn a_requested_revision_counts_until_it_is_deleted(url: String) {
+    let mut aging = Aging::start(&url).await;
+    let guide = given_guide(&aging.client).await;
+    let guid = guide.guid.as_str();
+    aging.age(HOUR).await;
+    let requested = aging.client.kept_revision(guid).await.revision;
+    for name in ["New", "Newer"] {
+        retitle(&aging.client, guid, name).await;
+        assert_eq!(aging.causes(guid).await, [RevisionCause::Requested]);
+    }
+    delete_revision(&aging.client, guid, &requested.to_string())
+        .await
+        .accepted();
+    retitle(&aging.client, guid, "Newest").await;
+    assert_eq!(aging.causes(guid).await, [RevisionCause::Checkpoint]);
     aging.server.shut_down().await;
 }
 
