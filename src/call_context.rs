@@ -76,19 +76,19 @@ struct Call {
 }
 
 struct CallState {
-    /// When the server's time limit ends the call; `None` while it waits for something to answer.
+    /// When the server's time limit ends the call; `None` while it waits for changes.
     server_deadline: Option<Instant>,
     caller_deadline: Option<Instant>,
     waited: Duration,
     /// The account, once the call is admitted.
     account: Option<AccountId>,
-    /// `None` while it waits for something to answer.
+    /// `None` while it waits for changes.
     permit: Option<CallPermit>,
     message: Option<OwnedSemaphorePermit>,
     response: WorkMemory,
 }
 
-/// Whose limit ends a call.
+/// Whose limit ended a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeadlineSource {
     /// The caller, by `grpc-timeout`.
@@ -177,7 +177,7 @@ impl CallContext {
         let _ = CURRENT.try_with(|call| call.note_bytes(bytes));
     }
 
-    /// The same for this call.
+    /// Records that this call works on this many bytes.
     pub fn note_bytes(&self, bytes: usize) {
         if bytes > MAX_QUICK_BYTES {
             self.0.is_heavy.store(true, Relaxed);

@@ -41,7 +41,7 @@ pub struct CallLimits {
     accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
     messages: Bytes,
     work: Bytes,
-    /// Permits for work that takes milliseconds: one for each processor but one, which is left to small calls.
+    /// Permits for polls that take milliseconds. One processor is left for light calls.
     pub turns: Arc<Semaphore>,
     in_progress: Arc<()>,
     rejected: RejectedCalls,

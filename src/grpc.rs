@@ -4,7 +4,8 @@
 //! *Invariant:* an rpc makes at most one store call, and none for a request with
 //! violations. UpdateTask and UpdateStep with a valid `guid` are the exception, as some of their
 //! violations depend on what is stored. The store reads the task or step, has the update decoded
-//! against it, and then refuses it with all violations, those of the mask too.
+//! against it, and then refuses it with all violations, those of the mask too. ListChanges with `wait` reads
+//! again after each wait.
 
 use tonic::{Request, Response, Status, service::Routes};
 

@@ -46,17 +46,17 @@ use crate::{
 /// How often peers are pinged, and how long they may take to answer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// At shutdown, connections are cut when there have been no calls for this time: their last responses, and the
-/// end of the connection, are still to be sent.
+/// At shutdown, the remaining connections are dropped after this time without calls. It leaves time to send the last
+/// responses.
 const DRAIN_QUIET_TIME: Duration = Duration::from_millis(500);
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Calls at once on a connection.
+/// Concurrent calls per connection.
 const MAX_CONCURRENT_STREAMS: u32 = 100;
 /// Streams that a peer may open and reset before they are seen; with more, its connection is
 /// closed. Callers with short deadlines may give up all their streams at once.
 const MAX_PENDING_RESETS: usize = 200;
-/// The largest headers of a request that are read. Those above the limit of calls are refused with a proper
-/// error; larger ones have a response of HTTP alone.
+/// The largest headers of a request that are read. Headers above the limit of calls get a gRPC error; above this limit,
+/// a plain HTTP 431.
 const MAX_HEADER_BYTES: u32 = 40 * 1024;
 /// What a peer may send ahead on a stream and on a connection: messages reach 64 MB,
 /// and each window costs a round trip.

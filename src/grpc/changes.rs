@@ -1,4 +1,4 @@
-//! ChangeService: decode, one store call, encode; or a wait, after which the call is asked again.
+//! ChangeService: decode, read, encode. With `wait`, it reads again when there may be changes.
 
 use std::time::Duration;
 

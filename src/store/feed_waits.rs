@@ -1,5 +1,5 @@
 //! Calls that wait for changes. Writes of this server wake them immediately, and writes of other servers
-//! within [`POLL_INTERVAL`].
+//! after about [`POLL_INTERVAL`].
 
 use std::{
     collections::{BTreeMap, HashMap},

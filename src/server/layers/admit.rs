@@ -20,8 +20,8 @@ use crate::{
     server::{health::HealthState, routes},
 };
 
-/// The largest message of a request, but for those that carry guides or bodies.
-const MAX_SMALL_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+/// The largest request of all rpcs except [`LARGE_REQUESTS`].
+const MAX_OTHER_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// The rpcs whose requests carry guides, bodies or conditions.
 const LARGE_REQUESTS: [&str; 8] = [
     "/expertise.v1.AnalysisService/PreviewTask",
@@ -89,6 +89,7 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
         let (head, body) = response.into_parts();
         let body = body.collect().await?;
         match body.trailers().and_then(Status::from_header_map) {
+            // tonic's code for a response above its limit.
             Some(status) if status.code() == Code::OutOfRange => {
                 return Err(status::response_too_large(state.max_message_bytes));
             }
@@ -110,7 +111,7 @@ fn account_of(request: &Request<Body>) -> Result<AccountId, Status> {
 fn max_request_bytes(state: &CallState, path: &str) -> usize {
     match LARGE_REQUESTS.contains(&path) {
         true => state.max_message_bytes,
-        false => state.max_message_bytes.min(MAX_SMALL_REQUEST_BYTES),
+        false => state.max_message_bytes.min(MAX_OTHER_REQUEST_BYTES),
     }
 }
 

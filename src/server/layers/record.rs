@@ -37,7 +37,7 @@ use crate::{
 const MAX_PATH_CHARS: usize = 200;
 /// A response of more bytes holds memory that others need until its peer has read it.
 const MAX_UNWATCHED_BYTES: usize = 64 * 1024;
-/// How long after the server's time limit the peer may take to read such a response.
+/// A peer has the time limit of a call plus this time to read such a response.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Up to this size, a response is given to the h2 crate in chunks that it copies together with the trailers, and
 /// sends in one system call. It sends a larger chunk on its own, and the trailers after it.

@@ -143,7 +143,7 @@ impl Job {
     /// Takes it out of the queue. Returns false if its caller has gone or given up.
     fn claim(&self, metrics: &StoreMetrics) -> bool {
         metrics.record_write_wait(self.queued.elapsed());
-        // A write whose deadline has passed runs, and fails with `CallOver`.
+        // A write whose deadline has passed is claimed, and then fails with `CallOver`.
         !self.response.is_closed() && !self.is_claimed.swap(true, Ordering::AcqRel)
     }
 
@@ -187,7 +187,7 @@ impl Job {
     }
 
     pub fn respond(self, outcome: Result<(), StoreError>) {
-        // What the call holds is released before its response is sent.
+        // Released before the response is sent, so that the caller's next call finds it free.
         drop((self.call, self.large_read_permit));
         // Sending fails if the caller has gone.
         let _ = self.response.send(outcome);
