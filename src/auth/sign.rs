@@ -1,8 +1,11 @@
 //! Signs tokens with the shared secret or with a private key.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 use super::{KeyError, SigningKey, TokenConfig, TokenGrant, crypto, keys};
@@ -38,7 +41,9 @@ impl SignError {
 /// Signs a token that is valid until it expires.
 pub fn sign(tokens: &TokenConfig<SigningKey>, grant: &TokenGrant) -> Result<String, SignError> {
     crypto::install();
-    let now = get_current_timestamp();
+    // A clock before 1970 counts as 1970, as when a token is checked.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default().as_secs();
     let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();
     let claims = json!({
         "iss": tokens.issuer,
