@@ -6,10 +6,9 @@ use std::{
     mem,
 };
 
-use uuid::Uuid;
-
 use crate::{
     cli::pairing::KnownSteps,
+    domain::ids::TaskId,
     messages::managed_documents::{
         all_steps, for_each_step_mut, managed_document, managed_documents_mut, values, values_mut,
     },
@@ -244,10 +243,7 @@ pub(super) fn put_back(
 
 /// An id as it is looked up: guids are the same in either case, external ids are not.
 fn key(id: &str) -> String {
-    match Uuid::try_parse(id) {
-        Ok(guid) => guid.to_string(),
-        Err(_) => id.to_owned(),
-    }
+    TaskId::parse(id).map_or_else(|| id.to_owned(), |guid| guid.to_string())
 }
 
 /// How a subtask step names its task: by its external id, or else by its id.
@@ -280,4 +276,26 @@ fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
     }
     ids.remove("");
     ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guids_are_the_same_in_either_case_and_external_ids_are_not() {
+        for (id, found) in [
+            (
+                "01A20006-4F3B-7D2F-8A4C-B9BF03C0C9D8",
+                "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d8",
+            ),
+            (
+                "01A200064F3B7D2F8A4CB9BF03C0C9D8",
+                "01A200064F3B7D2F8A4CB9BF03C0C9D8",
+            ),
+            ("X", "X"),
+        ] {
+            assert_eq!(key(id), found);
+        }
+    }
 }
