@@ -22,7 +22,7 @@ pub struct ChangesArgs {
     /// Wait for further changes, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Start behind this cursor, or at the oldest change that is kept
+    /// Start after this cursor, or at the oldest change that is kept
     #[arg(long, value_name = "CURSOR|oldest", default_value = "oldest")]
     pub since: ChangesStart,
 }
@@ -32,7 +32,7 @@ pub struct ChangesArgs {
 pub enum ChangesStart {
     /// At the oldest change that is kept.
     Oldest,
-    /// Behind a cursor.
+    /// After a cursor.
     After(String),
 }
 
@@ -275,7 +275,7 @@ fn with_advice(client: &Client, error: CliError) -> CliError {
     };
     let problem = match refused {
         "CURSOR_EXPIRED" => {
-            "changes behind this cursor are no longer kept, or the database was restored to a \
+            "changes after this cursor are no longer kept, or the database was restored to a \
              state before it"
         }
         "CURSOR_INVALID" => "the value of --since is no cursor of this account",

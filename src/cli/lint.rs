@@ -5,16 +5,16 @@ mod report;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use clap::{Args, ValueEnum, ValueHint};
+
 pub(super) use self::local::unreachable_paths;
 use self::{
     local::{check_files, decoded},
     report::LintReport,
 };
-
-use clap::{Args, ValueEnum, ValueHint};
-
 use super::{
     CliError, Format,
+    document::DocumentError,
     findings::validation_request,
     guide_file::{FieldLines, GuideFile, files_in},
     guide_ref::{GuideArg, GuideRef},
@@ -95,7 +95,7 @@ fn rule_setting(text: &str) -> Result<RuleSetting, String> {
     let severity = match severity.eq_ignore_ascii_case("off") {
         true => Severity::Off,
         false => <Severity as ValueEnum>::from_str(severity, true).map_err(|_| {
-            format!("the rule with off, info, warning or error behind the =, not {severity:?}")
+            format!("the rule with off, info, warning or error after the =, not {severity:?}")
         })?,
     };
     Ok(RuleSetting {
@@ -170,7 +170,7 @@ pub(super) async fn lint(
                 let checked = match file {
                     Err(error) => Err(CliError::Failed(error)),
                     Ok(file) if lint.online => check_online(client, *file, &options).await,
-                    Ok(_) => local.next().unwrap_or_else(|| Ok(Checked::default())),
+                    Ok(_) => (local.next()).unwrap_or_else(|| Err(DocumentError::Contract.into())),
                 };
                 (path.display().to_string(), checked)
             }
