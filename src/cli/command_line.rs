@@ -301,11 +301,9 @@ fn with_tip(error: ConfigError) -> ConfigError {
         Some(ContextValue::String(flag)) => flag.clone(),
         _ => return error.into(),
     };
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == *flag)
-        && ["-a", "-s"].contains(&&*flag)
-    {
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    let has_no_command = first.as_encoded_bytes().starts_with(b"-");
+    if has_no_command && ["-a", "-s"].contains(&flag.as_str()) {
         let tip = format!("it belongs after the command, such as `expertise list {flag} …`");
         let tip = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tip);

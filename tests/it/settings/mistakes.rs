@@ -171,7 +171,15 @@ fn an_unknown_key_of_a_file_is_named_with_the_closest_setting() {
 
 #[test]
 fn every_command_refuses_a_variable_that_is_no_setting() {
-    for args in [&[][..], &["migrate"], &["list", "--account=demo"], &["new"]] {
+    for args in [
+        &[][..],
+        &["migrate"],
+        &["list", "--account=demo"],
+        // A command on files alone, which passes over the settings of a connection.
+        &["lint", "a.json"],
+        &["new"],
+        &["completions", "bash"],
+    ] {
         let output = command(args).env("EXPERTISE_DATABSE_URL", "hush").run();
         let line = "expertise: EXPERTISE_DATABSE_URL is not a setting: did you mean \
                     EXPERTISE_DATABASE_URL?\n";
@@ -233,6 +241,8 @@ fn a_short_flag_before_its_command_is_told_where_it_belongs() {
     let tip = "it belongs after the command, such as `expertise list ";
     for (args, expects_tip) in [
         (&["-a", "demo", "list"][..], true),
+        (&["-ademo", "list"], true),
+        (&["--log=info", "-s", "http://127.0.0.1:1", "list"], true),
         (&["-x", "list"], false),
         (&["completions", "-a"], false),
     ] {
