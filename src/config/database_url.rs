@@ -325,7 +325,8 @@ mod tests {
         }
     }
 
-    /// URLs, and a part of what is said about each.
+    /// URLs, and a part of what is said about each. In the one with `%de` the `%` is named, not the
+    /// character that `%de` stands for.
     const REFUSED: &str = "
         : sqlite:PATH, sqlite::memory: or postgres://
         hush.db: sqlite:PATH, sqlite::memory: or postgres://

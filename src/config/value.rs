@@ -265,3 +265,14 @@ pub fn log(text: &str) -> Result<Targets, &'static str> {
             "off, error, warn, info, debug or trace, or a list such as info,expertise::store=debug",
         )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_never_shows_a_secret() {
+        let secret: Secret = "hush".parse().expect("a secret");
+        assert_eq!(format!("{secret:?}"), MASK);
+    }
+}

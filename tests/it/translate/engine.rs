@@ -69,6 +69,16 @@ async fn temporary_failures_are_retried() {
 }
 
 #[tokio::test]
+async fn an_engine_that_stays_busy_is_given_up_after_the_retries() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    let engine = FakeEngine::start(|_| Reply::Answer(503, String::new())).await;
+    let outcome = run(translate(&service.url, &engine.url)).await;
+    assert_eq!((outcome.count("failed"), engine.requests().len()), (1, 3));
+    let reason = "the engine does not answer: status 503 Service Unavailable";
+    assert_eq!(outcome.reason(), reason);
+}
+
+#[tokio::test]
 async fn a_pause_that_an_engine_asks_for_is_kept() {
     let service = FakeService::with(vec![step("s", "on")]).await;
     let engine = FakeEngine::start(|request| match request.number {
