@@ -1,9 +1,11 @@
 //! `expertise edit`.
 
+mod file;
+mod outdated;
+
 use std::{
-    env, fs, io,
-    io::Write,
-    path::{Path, PathBuf},
+    env,
+    path::Path,
     process::{Command, ExitCode},
 };
 
@@ -15,11 +17,11 @@ use tokio::signal::{
     unix::{SignalKind, signal},
 };
 
+use self::{file::EditedFile, outdated::outdated_translations};
 use super::{
     CliError, Format,
     apply::ids::TaskIds,
-    changes::{self, Change, ChangeKind},
-    confirm, document,
+    changes, confirm, document,
     findings::Findings,
     guide_file::GuideFile,
     guides::{self, StoredGuide},
@@ -31,11 +33,8 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::{TaskRef, value},
-    messages::{
-        authored::authored,
-        managed_documents::{all_managed, all_steps},
-    },
-    proto::v1::{Step, StepTranslation, Task, TaskDocument},
+    messages::authored::authored,
+    proto::v1::TaskDocument,
     terminal::shell_word,
 };
 
@@ -73,10 +72,6 @@ const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
 /// How often changes that others make while a text is written are merged.
 const MAX_MERGES: u32 = 5;
-
-/// Begins the lines that say why a text was refused. They follow the text, so that tools can read
-/// the JSON before them. No line of JSON begins with it.
-const COMMENT: &str = "#";
 
 /// Edits a guide as a document in an editor. A text that is refused comes back to the editor with
 /// the errors. One that is given up stays in a file.
@@ -399,75 +394,6 @@ fn print_ignored(paths: &[String]) {
     }
 }
 
-/// A line for each task or step whose source texts change while translations stay as they are.
-fn outdated_translations(changes: &[Change], planned: &TaskDocument) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for first in changes.iter().filter(|it| it.kind == ChangeKind::Changed) {
-        let of_same: Vec<&str> = changes
-            .iter()
-            .filter(|it| it.task == first.task && it.step == first.step)
-            .map(|it| it.path.as_str())
-            .collect();
-        let is_changed = |path: &str| of_same.contains(&path);
-        let of_step = |it: &StepTranslation| {
-            it.title.is_some() && is_changed("title")
-                || it.body.is_some() && is_changed("body")
-                || !it.instructions.is_empty() && is_changed("instructions")
-                || !it.feedback_config.is_empty() && is_changed("feedback_config")
-        };
-        let languages: Vec<&String> = match first.step.as_str() {
-            "" => {
-                let translations = find_task(planned, &first.task).map(|it| &it.translations);
-                let translations = translations.into_iter().flatten();
-                let outdated =
-                    translations.filter(|(_, it)| it.name.is_some() && is_changed("name"));
-                outdated.map(|(language, _)| language).collect()
-            }
-            step => {
-                let translations = find_step(planned, step).map(|it| &it.translations);
-                let outdated = translations
-                    .into_iter()
-                    .flatten()
-                    .filter(|(_, it)| of_step(it));
-                outdated.map(|(language, _)| language).collect()
-            }
-        };
-        // One that is edited, too, is new.
-        let is_edited = |language: &str| {
-            let texts = format!("translations[\"{language}\"].");
-            let mut paths = of_same.iter();
-            paths.any(|path| path.starts_with(&texts) && !path.ends_with(".locked"))
-        };
-        let languages = languages.into_iter().filter(|it| !is_edited(it));
-        let languages: Vec<&str> = languages.map(String::as_str).collect();
-        let subject = match first.place {
-            0 => "task".to_owned(),
-            place => format!("step {place}"),
-        };
-        let (title, languages) = (sanitize(&first.title), languages.join(", "));
-        let line = format!("outdates the translations of {subject} \"{title}\": {languages}");
-        if !languages.is_empty() && !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines
-}
-
-fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
-    let mut steps = all_steps(&guide.steps).into_iter();
-    steps.find(|step| step.guid == guid)
-}
-
-/// The task with this id, managed ones included.
-fn find_task<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Task> {
-    let managed = all_managed(&guide.steps).into_iter();
-    let mut tasks = guide
-        .task
-        .iter()
-        .chain(managed.filter_map(|(_, it)| it.task.as_ref()));
-    tasks.find(|task| task.guid == guid)
-}
-
 /// Runs the editor, or says why it failed. Like git and crontab, the command is one for the shell.
 fn run_editor(editor: &str, file: &Path) -> Result<(), String> {
     let status = Command::new("sh")
@@ -498,96 +424,4 @@ fn editor_error(editor: &str, failure: &str, file: EditedFile) -> CliError {
     CliError::Failed(format!(
         "the editor `{editor}` failed ({failure}): {outcome}"
     ))
-}
-
-/// A file in the directory for temporary files that only this user can read. It stays unless it is
-/// removed, so that no text is lost.
-struct EditedFile {
-    path: PathBuf,
-    original: String,
-    is_refused: bool,
-}
-
-impl EditedFile {
-    fn new(text: &str) -> Result<Self, CliError> {
-        let create = || {
-            let mut file = tempfile::Builder::new()
-                .prefix("expertise-")
-                .suffix(".json")
-                .tempfile()?;
-            file.write_all(text.as_bytes())?;
-            Ok::<_, io::Error>(file.into_temp_path().keep()?)
-        };
-        Ok(Self {
-            path: create().map_err(|reason| CliError::cannot_write("a temporary file", reason))?,
-            original: text.to_owned(),
-            is_refused: false,
-        })
-    }
-
-    /// The text without comments.
-    fn read(&self) -> Result<String, CliError> {
-        let text = fs::read(&self.path).map_err(|reason| {
-            CliError::Failed(format!("cannot read {}: {reason}", self.path.display()))
-        })?;
-        Ok(without_comments(&String::from_utf8_lossy(&text)))
-    }
-
-    /// Whether the text is another than at the start.
-    fn is_changed(&self, text: &str) -> bool {
-        text.trim() != self.original.trim()
-    }
-
-    /// Writes the text, and the reason after it as comments.
-    fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
-        self.is_refused = true;
-        let help = "Close the editor without a change to stop.";
-        let comments = reason.lines().chain([help]);
-        let comments: String = comments.map(|line| format!("{COMMENT} {line}\n")).collect();
-        fs::write(&self.path, format!("{}\n\n{comments}", text.trim_end()))
-            .map_err(|reason| CliError::cannot_write(&self.path.display().to_string(), reason))
-    }
-
-    /// Removes the comments, so that other commands can read the file.
-    fn remove_comments(&self) {
-        if let Ok(text) = self.read() {
-            // If it fails, the file still has the text before the comments.
-            let _ = fs::write(&self.path, text);
-        }
-    }
-
-    fn remove(self) {
-        let _ = fs::remove_file(self.path);
-    }
-}
-
-/// A text without its comments. Lines before them keep their numbers.
-fn without_comments(text: &str) -> String {
-    let lines = text.split_inclusive('\n');
-    let lines = lines.map(|line| match line.starts_with(COMMENT) {
-        true => "\n",
-        false => line,
-    });
-    let lines: String = lines.collect();
-    match lines == text {
-        true => lines,
-        false => lines.trim_end().to_owned() + "\n",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn comments_are_removed_and_lines_keep_their_numbers() {
-        for (text, read) in [
-            ("{}\n", "{}\n"),
-            ("{}\n\n# a\n# b\n", "{}\n"),
-            ("{\n# a\n\"b\": \"# c\"}", "{\n\n\"b\": \"# c\"}\n"),
-            ("{}\n\n# a\noops\n", "{}\n\n\noops\n"),
-        ] {
-            assert_eq!(without_comments(text), read);
-        }
-    }
 }

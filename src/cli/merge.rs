@@ -126,7 +126,7 @@ pub(super) struct FailedMerge {
 }
 
 /// The step with this id, at every depth.
-fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
+pub(super) fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
     let mut steps = all_steps(&guide.steps).into_iter();
     steps.find(|step| step.guid == guid)
 }

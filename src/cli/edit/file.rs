@@ -1,0 +1,105 @@
+//! The file that the editor gets.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use crate::cli::CliError;
+
+/// Begins the lines that say why a text was refused. They follow the text, so that tools can read
+/// the JSON before them. No line of JSON begins with it.
+const COMMENT: &str = "#";
+
+/// A file in the directory for temporary files that only this user can read. It stays unless it is
+/// removed, so that no text is lost.
+pub(super) struct EditedFile {
+    pub path: PathBuf,
+    original: String,
+    pub is_refused: bool,
+}
+
+impl EditedFile {
+    pub fn new(text: &str) -> Result<Self, CliError> {
+        let create = || {
+            let mut file = tempfile::Builder::new()
+                .prefix("expertise-")
+                .suffix(".json")
+                .tempfile()?;
+            file.write_all(text.as_bytes())?;
+            Ok::<_, io::Error>(file.into_temp_path().keep()?)
+        };
+        Ok(Self {
+            path: create().map_err(|reason| CliError::cannot_write("a temporary file", reason))?,
+            original: text.to_owned(),
+            is_refused: false,
+        })
+    }
+
+    /// The text without comments.
+    pub fn read(&self) -> Result<String, CliError> {
+        let text = fs::read(&self.path).map_err(|reason| {
+            CliError::Failed(format!("cannot read {}: {reason}", self.path.display()))
+        })?;
+        Ok(without_comments(&String::from_utf8_lossy(&text)))
+    }
+
+    /// Whether the text is another than at the start.
+    pub fn is_changed(&self, text: &str) -> bool {
+        text.trim() != self.original.trim()
+    }
+
+    /// Writes the text, and the reason after it as comments.
+    pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
+        self.is_refused = true;
+        let help = "Close the editor without a change to stop.";
+        let comments = reason.lines().chain([help]);
+        let comments: String = comments.map(|line| format!("{COMMENT} {line}\n")).collect();
+        fs::write(&self.path, format!("{}\n\n{comments}", text.trim_end()))
+            .map_err(|reason| CliError::cannot_write(&self.path.display().to_string(), reason))
+    }
+
+    /// Removes the comments, so that other commands can read the file.
+    pub fn remove_comments(&self) {
+        if let Ok(text) = self.read() {
+            // If it fails, the file still has the text before the comments.
+            let _ = fs::write(&self.path, text);
+        }
+    }
+
+    pub fn remove(self) {
+        let _ = fs::remove_file(self.path);
+    }
+}
+
+/// A text without its comments. Lines before them keep their numbers.
+fn without_comments(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    let lines = lines.map(|line| match line.starts_with(COMMENT) {
+        true => "\n",
+        false => line,
+    });
+    let lines: String = lines.collect();
+    match lines == text {
+        true => lines,
+        false => lines.trim_end().to_owned() + "\n",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_removed_and_lines_keep_their_numbers() {
+        for (text, read) in [
+            ("{}\n", "{}\n"),
+            ("{}\n\n# a\n# b\n", "{}\n"),
+            ("{\n# a\n\"b\": \"# c\"}", "{\n\n\"b\": \"# c\"}\n"),
+            ("{}\n\n# a\noops\n", "{}\n\n\noops\n"),
+        ] {
+            assert_eq!(without_comments(text), read);
+        }
+    }
+}
