@@ -57,9 +57,10 @@ pub fn preview_task(
         Some(Source::Document(document)) => sent_guide::document(document, violations),
         None => sent_guide::refuse_missing_source(violations),
     };
-    let level = violations.optional("level", message.level, access_level);
-    let language = sent_text(message.language);
-    let language = violations.optional("language", language, |tag, at| field::language(&tag, at));
+    let level = violations.at("level").optional(message.level, access_level);
+    let language = violations
+        .at("language")
+        .optional(sent_text(message.language.as_str()), field::language);
     let list = violations.at("fallback_languages");
     let fallback = languages(message.fallback_languages, MAX_FALLBACK_LANGUAGES, list);
     let answers = answers(message.answers, violations.at("answers"));

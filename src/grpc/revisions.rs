@@ -19,7 +19,10 @@ use crate::{
         violation::Violations,
     },
     messages::{
-        decode::{self, Field, field},
+        decode::{
+            self, Field,
+            field::{self, sent_text},
+        },
         encode,
     },
     proto::v1::{
@@ -42,7 +45,9 @@ impl Call {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             let task = task(&request.task, violations);
             let note = field::text(request.note, violations.at("note"));
-            let alias = violations.optional("alias", sent(&request.alias), alias);
+            let alias = violations
+                .at("alias")
+                .optional(sent_text(request.alias.as_str()), alias);
             let etag = violations.at("guide_etag");
             let expected = field::expected_etag(&request.guide_etag, etag);
             let requested = RequestedRevision { note: note?, alias };
@@ -114,7 +119,9 @@ impl Call {
         let (task, base, target, (after, size)) = decode::all(|violations| {
             let task = task(&request.task, violations);
             let base = revision_name(&request.base, violations.at("base"));
-            let target = violations.optional("target", sent(&request.target), revision_name);
+            let target = violations
+                .at("target")
+                .optional(sent_text(request.target.as_str()), revision_name);
             let start = tokens.start(request.page_size, &request.page_token, violations);
             Some((task?, base?, target, start?))
         })?;
@@ -201,7 +208,9 @@ impl Call {
         let (task, alias, revision) = decode::all(|violations| {
             let task = task(&request.task, violations);
             let alias = alias(&request.alias, violations.at("alias"));
-            let revision = violations.optional("revision", sent(&request.revision), revision_name);
+            let revision = violations
+                .at("revision")
+                .optional(sent_text(request.revision.as_str()), revision_name);
             Some((task?, alias?, revision))
         })?;
         let account = self.account;
@@ -238,11 +247,6 @@ fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
     let otherwise = "is neither the number of a revision, in decimal digits, nor an alias of \
                      `a-z 0-9 . _ -`";
     field.parsed(text, RevisionName::parse(text), otherwise)
-}
-
-/// A text that may be left out.
-fn sent(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
 }
 
 fn alias(text: &str, mut field: Field<'_>) -> Option<RevisionAlias> {

@@ -208,20 +208,22 @@ fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse
 
 fn filter(request: ListTasksRequest, violations: &mut Violations) -> TaskFilter {
     TaskFilter {
-        product: violations.optional("product_id", request.product_id, field::product),
-        published: violations.optional("published", request.published, field::published),
-        role: violations.optional("role", request.role, decode_task::access_level),
-        managed: violations.optional("type", request.r#type, is_managed),
-        external_id: violations.optional(
-            "external_id",
-            field::sent_text(request.external_id),
-            field::external_id,
-        ),
-        name: violations.optional(
-            "name",
-            field::sent_text(request.name),
-            field::non_blank_text,
-        ),
+        product: violations
+            .at("product_id")
+            .optional(request.product_id, field::product),
+        published: violations
+            .at("published")
+            .optional(request.published, field::published),
+        role: violations
+            .at("role")
+            .optional(request.role, decode_task::access_level),
+        managed: violations.at("type").optional(request.r#type, is_managed),
+        external_id: violations
+            .at("external_id")
+            .optional(field::sent_text(request.external_id), field::external_id),
+        name: violations
+            .at("name")
+            .optional(field::sent_text(request.name), field::non_blank_text),
     }
 }
 

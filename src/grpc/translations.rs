@@ -44,7 +44,7 @@ impl Call {
         let (filter, (after, size)) = decode::all(|violations| {
             let filter = TranslationWorkFilter {
                 languages: sorted_languages(request.languages, violations),
-                task: violations.optional("task", request.task, only_task),
+                task: violations.at("task").optional(request.task, only_task),
             };
             let start = tokens.start(request.page_size, &request.page_token, violations);
             Some((filter, start?))

@@ -67,8 +67,12 @@ pub fn list_findings(
     violations: &mut Violations,
 ) -> Option<FindingsCall> {
     let filter = TaskFilter {
-        product: violations.optional("product_id", message.product_id, field::product),
-        published: violations.optional("published", message.published, field::published),
+        product: violations
+            .at("product_id")
+            .optional(message.product_id, field::product),
+        published: violations
+            .at("published")
+            .optional(message.published, field::published),
         managed: Some(false),
         ..TaskFilter::default()
     };

@@ -37,16 +37,6 @@ impl Violations {
             violations: self,
         }
     }
-
-    /// The value of a field of the request, if it was sent and `decode` accepts it.
-    pub fn optional<M, T>(
-        &mut self,
-        name: &str,
-        sent: Option<M>,
-        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
-    ) -> Option<T> {
-        sent.and_then(|sent| decode(sent, self.at(name)))
-    }
 }
 
 impl<'a> Field<'a> {
@@ -90,14 +80,13 @@ impl<'a> Field<'a> {
         check(&self.path, self.violations)
     }
 
-    /// The value of a field of the message at this field, if it was sent and `decode` accepts it.
+    /// The value of this field, if it was sent and `decode` accepts it.
     pub fn optional<M, T>(
-        &mut self,
-        name: &str,
+        self,
         sent: Option<M>,
-        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
+        decode: impl FnOnce(M, Self) -> Option<T>,
     ) -> Option<T> {
-        sent.and_then(|sent| decode(sent, self.field(name)))
+        sent.and_then(|sent| decode(sent, self))
     }
 
     /// The value if it is there, else a violation.
@@ -169,9 +158,8 @@ impl<'a> Field<'a> {
         value
     }
 
-    /// A value of the contract's enum `name`, which `known` has by their numbers. 0 is required to be
-    /// another one, unless it is known. The violation of another number lists the values; `kind` says what
-    /// they are.
+    /// The value that `known` returns for a number of the contract's enum `name`. If it returns none, 0
+    /// counts as not sent. The violation of any other number lists the values, and calls them `kind`.
     pub fn enum_value<E>(
         &mut self,
         number: i32,
@@ -314,6 +302,6 @@ impl From<EnumValues<'_>> for String {
 }
 
 /// The text if it was sent; an empty one counts as not sent.
-pub fn sent_text(text: String) -> Option<String> {
-    (!text.is_empty()).then_some(text)
+pub fn sent_text<T: AsRef<str>>(text: T) -> Option<T> {
+    (!text.as_ref().is_empty()).then_some(text)
 }

@@ -70,28 +70,27 @@ fn decode(
     let sent_subtask = subtask(&message);
     let (title, subtask_id, subtask_pid) = (message.title, message.subtask_id, message.subtask_pid);
     let subtask_external_id = message.subtask_external_id.and_then(sent_text);
-    let cost = at.optional("cost", message.cost, self::cost);
+    let cost = at.field("cost").optional(message.cost, self::cost);
     let has_question = !message.feedback_config.is_empty();
     let mut configs = message.feedback_config.iter();
     let is_linked = configs.any(|it| it.linked == Some(true));
     let question = feedback::feedback(message.feedback_config, at.field("feedback_config"));
     let content = StepContent {
-        body: at.optional("body", message.body, field::body),
+        body: at.field("body").optional(message.body, field::body),
         dependencies: dependencies::with_shorthand(
             message.dependencies,
             message.dependency_shorthand,
             at,
         ),
-        external_id: at.optional(
-            "external_id",
-            message.external_id.and_then(sent_text),
-            external_id,
-        ),
+        external_id: at
+            .field("external_id")
+            .optional(message.external_id.and_then(sent_text), external_id),
         instructions: json::instructions(message.instructions, at.field("instructions")),
-        looping: at.optional("looping", message.looping, looping),
+        looping: at.field("looping").optional(message.looping, looping),
         parts: tags(message.parts, at.field("parts")),
         published: at
-            .optional("published", message.published, field::published)
+            .field("published")
+            .optional(message.published, field::published)
             .unwrap_or_default(),
         skills: tags(message.skills, at.field("skills")),
         tags: tags(message.tags, at.field("tags")),
@@ -121,9 +120,11 @@ fn decode(
                 .map(|(task, product)| SubtaskRef { task, product })
         }
         Some(StepType::Subtask) | None => {
-            at.optional("subtask_external_id", subtask_external_id, external_id);
+            at.field("subtask_external_id")
+                .optional(subtask_external_id, external_id);
             optional_guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
-            at.optional("subtask_pid", subtask_pid, field::product);
+            at.field("subtask_pid")
+                .optional(subtask_pid, field::product);
             // The task is found by its external id.
             step_type.map(|_| sent_subtask.unresolved())
         }
@@ -166,8 +167,10 @@ fn cost(number: i32, mut field: Field<'_>) -> Option<Cost> {
 fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {
     let alias = text(message.alias, field.field("alias"));
     Some(Looping {
-        array: field.optional("array", message.array, json::json),
-        iterations: field.optional("iterations", message.iterations, json::json),
+        array: field.field("array").optional(message.array, json::json),
+        iterations: field
+            .field("iterations")
+            .optional(message.iterations, json::json),
         alias: alias?,
     })
 }

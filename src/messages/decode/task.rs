@@ -28,7 +28,8 @@ fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTa
             at,
         ),
         published: at
-            .optional("published", message.published, field::published)
+            .field("published")
+            .optional(message.published, field::published)
             .unwrap_or_default(),
         roles: match message.roles.is_empty() {
             true => AccessLevel::ALL.to_vec(),
@@ -45,7 +46,9 @@ fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTa
         product = field::required_product(message.product_id, at.field("product_id"));
     }
     let external_id = message.external_id.and_then(field::sent_text);
-    content.external_id = at.optional("external_id", external_id, field::external_id);
+    content.external_id = at
+        .field("external_id")
+        .optional(external_id, field::external_id);
     Some(NewTask {
         name: name?,
         product: product?,

@@ -24,7 +24,7 @@ impl TranslationMessage for v1::TaskTranslation {
 
     fn decode(self, at: &mut Field<'_>) -> TaskTranslation {
         TaskTranslation {
-            name: at.optional("name", self.name, field::translated_text),
+            name: at.field("name").optional(self.name, field::translated_text),
             locked: self.locked.unwrap_or(true),
         }
     }
@@ -35,8 +35,10 @@ impl TranslationMessage for v1::StepTranslation {
 
     fn decode(self, at: &mut Field<'_>) -> StepTranslation {
         StepTranslation {
-            title: at.optional("title", self.title, field::translated_text),
-            body: at.optional("body", self.body, field::body),
+            title: at
+                .field("title")
+                .optional(self.title, field::translated_text),
+            body: at.field("body").optional(self.body, field::body),
             instructions: json::instructions(self.instructions, at.field("instructions")),
             feedback: feedback::translated(self.feedback_config, at.field("feedback_config")),
             locked: self.locked.unwrap_or(true),
