@@ -4,10 +4,7 @@
 //! *Invariant:* the text of a status is that of the domain's error, is written here, or is a short
 //! quote of the request; it never has the text of a driver or of another layer.
 
-use std::{collections::HashMap, time::Duration};
-
-use tonic::{Code, Status, metadata::MetadataValue};
-use tonic_types::{ErrorDetails, StatusExt};
+use tonic::{Status, metadata::MetadataValue};
 use uuid::Uuid;
 
 use crate::{
@@ -24,110 +21,12 @@ use crate::{
 };
 
 mod decode_error;
+mod failure;
 mod precondition;
 mod truncate;
 
-/// What the names of reasons begin with in the contract, and not in an `ErrorInfo`.
-const REASON_PREFIX: &str = "ERROR_REASON_";
-/// The `domain` of every `ErrorInfo`.
-pub const DOMAIN: &str = "expertise.v1";
-/// When a caller may retry a call that an overloaded server or database refused.
-const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
-const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
-/// The pushback that keeps a retry policy from retrying the call.
-const NO_RETRY: &str = "-1";
-
-/// An error with its details, which becomes a [`Status`].
-struct Failure {
-    reason: ErrorReason,
-    message: String,
-    metadata: HashMap<String, String>,
-    details: ErrorDetails,
-}
-
-impl Failure {
-    fn new(reason: ErrorReason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-            metadata: HashMap::new(),
-            details: ErrorDetails::new(),
-        }
-    }
-
-    /// Adds an entry to the metadata of its `ErrorInfo`.
-    fn with(mut self, key: &str, value: impl ToString) -> Self {
-        self.metadata.insert(key.to_owned(), value.to_string());
-        self
-    }
-
-    /// Says how many violations it shows, if it does not show all.
-    fn with_counts(self, shown: usize, total: usize) -> Self {
-        match shown < total {
-            true => self
-                .with("violations_total", total)
-                .with("violations_shown", shown),
-            false => self,
-        }
-    }
-
-    /// Names a resource.
-    fn about(mut self, kind: &str, id: impl ToString) -> Self {
-        let kind = format!("{DOMAIN}.{kind}");
-        let details = &mut self.details;
-        details.set_resource_info(kind, id.to_string(), "", &self.message);
-        self
-    }
-}
-
-impl From<Failure> for Status {
-    fn from(failure: Failure) -> Self {
-        let Failure {
-            reason,
-            message,
-            metadata,
-            mut details,
-        } = failure;
-        details.set_error_info(reason_name(reason), DOMAIN, metadata);
-        let pushback = match reason {
-            ErrorReason::Overloaded | ErrorReason::StoreUnavailable => {
-                details.set_retry_info(Some(RETRY_DELAY));
-                Some(MetadataValue::from(RETRY_DELAY.as_millis() as u64))
-            }
-            // Their codes may mean that a retry helps, but these errors come again.
-            ErrorReason::EtagMismatch | ErrorReason::MessageTooLarge => {
-                Some(MetadataValue::from_static(NO_RETRY))
-            }
-            _ => None,
-        };
-        let mut status = Self::with_error_details(code(reason), message, details);
-        if let Some(pushback) = pushback {
-            status.metadata_mut().insert(RETRY_PUSHBACK, pushback);
-        }
-        status
-    }
-}
-
-/// The code of an error with this reason. The contract numbers the reasons of a code from one ten on.
-fn code(reason: ErrorReason) -> Code {
-    match reason {
-        ErrorReason::ExternalIdTaken => Code::AlreadyExists,
-        ErrorReason::ScopeMissing => Code::PermissionDenied,
-        ErrorReason::StoreUnavailable => Code::Unavailable,
-        ErrorReason::DeadlineExceeded => Code::DeadlineExceeded,
-        ErrorReason::Unimplemented => Code::Unimplemented,
-        _ => match i32::from(reason) {
-            0..20 => Code::InvalidArgument,
-            20..30 => Code::NotFound,
-            30..40 => Code::FailedPrecondition,
-            40..50 => Code::Aborted,
-            50..60 => Code::Unauthenticated,
-            60..70 => Code::ResourceExhausted,
-            _ => Code::Internal,
-        },
-    }
-}
+use failure::{Failure, error_reason};
+pub use failure::{known_reason_name, reason_name};
 
 /// The status of a failed call.
 impl From<Error> for Status {
@@ -146,8 +45,7 @@ impl From<Error> for Status {
             Error::WriteConflict(_) => status(ErrorReason::WriteConflict, message),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
             Error::Overloaded => overloaded(),
-            // The database cannot serve the call. Programs are told that a write may have been done all the
-            // same.
+            // The database cannot serve the call. `outcome` tells programs that a write may have been done.
             Error::Unavailable(outage) => {
                 let failure = Failure::new(ErrorReason::StoreUnavailable, message);
                 match outage {
@@ -439,18 +337,5 @@ fn status(reason: ErrorReason, message: impl Into<String>) -> Status {
     Failure::new(reason, message).into()
 }
 
-/// The reason of this name in the contract.
-fn error_reason(name: &str) -> Option<ErrorReason> {
-    ErrorReason::from_str_name(&format!("{REASON_PREFIX}{name}"))
-}
-
-/// The name of a reason if the contract has it, else an empty text.
-pub fn known_reason_name(text: &str) -> &'static str {
-    error_reason(text).map_or("", reason_name)
-}
-
-/// The name of a reason in an `ErrorInfo`.
-pub fn reason_name(reason: ErrorReason) -> &'static str {
-    let full = reason.as_str_name();
-    full.strip_prefix(REASON_PREFIX).unwrap_or(full)
-}
+#[cfg(test)]
+mod tests;

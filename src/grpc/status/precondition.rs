@@ -3,7 +3,7 @@
 use tonic::Status;
 use tonic_types::PreconditionViolation;
 
-use super::{Failure, reason_name};
+use super::failure::{Failure, reason_name};
 use crate::{
     domain::{Precondition, ids::StepId},
     proto::v1::ErrorReason,
@@ -13,7 +13,7 @@ use crate::{
 pub fn status(failed: &Precondition) -> Status {
     let message = failed.to_string();
     let of_message = message.as_str();
-    // The resources or fields, and what their violations say.
+    // The subjects of the violations, and what these say about them.
     let (reason, subjects, description) = match failed {
         Precondition::LinkedImportOnly { path } => (
             ErrorReason::LinkedImportOnly,
