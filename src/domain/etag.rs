@@ -124,3 +124,27 @@ impl ExpectedEtag {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_etag_matches_only_its_own_revision() {
+        let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
+        let row_version = |version, modified| RowVersion {
+            version,
+            modified: Timestamp(modified),
+            ..RowVersion::first(Timestamp(0))
+        };
+        let expected = ExpectedEtag::parse(&Etag::of(one, &row_version(7, 1)).into_string());
+        let matches = |guid, version, modified| {
+            let etag = Etag::of(guid, &row_version(version, modified));
+            expected.check(&etag, ResourceId::Task(TaskId(one))).is_ok()
+        };
+        assert!(matches(one, 7, 1));
+        assert!(!matches(one, 8, 1));
+        assert!(!matches(one, 7, 2));
+        assert!(!matches(other, 7, 1));
+    }
+}

@@ -5,7 +5,7 @@ use std::slice;
 use crate::{
     call_context::WorkMemory,
     domain::{
-        Error, Result, SizedResource,
+        Error, Missing, Result, SizedResource,
         etag::GuideEtag,
         history::{RevisionName, TaskRevision},
         ids::TaskId,
@@ -61,7 +61,10 @@ impl ComparedGuide {
     pub async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
         let found = account.export_task(task).await;
         let tree = found.map_err(|error| match error {
-            Error::NotFound { .. } => Error::task_not_found(task, "task"),
+            Error::NotFound {
+                missing: Missing::Task(_),
+                ..
+            } => Error::task_not_found(task, "task"),
             error => error,
         })?;
         let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());

@@ -13,7 +13,7 @@ use crate::{
     analysis_threads::AnalysisThread,
     call_context::WorkMemory,
     domain::{
-        Error, Result,
+        Error, Missing, Result,
         analysis::{Criterion, Fingerprint, Guide, Outside, StopSignal},
         ids::TaskId,
         page::{PAGE_BYTES, PageSize},
@@ -189,7 +189,10 @@ impl Account {
         let read = self.read_for_validation(&source, &replaced, options);
         let read = match read.await {
             Ok(read) => read,
-            Err(Error::NotFound { .. }) => return Ok((Vec::new(), 0)),
+            Err(Error::NotFound {
+                missing: Missing::Task(_),
+                ..
+            }) => return Ok((Vec::new(), 0)),
             Err(Error::TooLarge { limit, .. }) => {
                 let findings = too_large(task, limit, options);
                 return Ok((findings.into_iter().collect(), STEPS_PER_CALL));
