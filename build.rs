@@ -68,8 +68,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// The package of the contract.
 const PACKAGE: &str = "expertise.v1";
 
-/// The code that serves each rpc with the method of `Call` that has its name: `get_task` takes the
-/// message of the request, and returns that of the response.
+/// Generates `SERVICES`, `serve` and the implementations of tonic's service traits. The rpc `GetTask`
+/// calls `Call::get_task`, which takes a `GetTaskRequest` and returns a `GetTaskResponse`.
 fn services(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
     let files = set.file.iter().filter(|file| file.package() == PACKAGE);
     let services: Vec<&ServiceDescriptorProto> = files.flat_map(|file| &file.service).collect();

@@ -35,8 +35,8 @@ mod validations;
 pub use crate::messages::kept_guide::GUIDE_CODEC;
 pub use scope::{required_scope, rpcs};
 
-// The build script makes the services of the contract: their names, `serve`, and the traits that tonic
-// asks for.
+// The build script generates `SERVICES` (the names of the contract's services), `serve`, and the
+// implementations of tonic's service traits, which call the methods of `Call`.
 include!(concat!(env!("OUT_DIR"), "/services.rs"));
 
 /// Limits of the services.

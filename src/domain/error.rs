@@ -1,4 +1,5 @@
-//! Errors of a call: one variant for each reaction of a caller. Its text is for the caller, too.
+//! Errors of a call: one variant for each reaction of a caller. The texts of preconditions, etags,
+//! conflicts and outages are also the messages of their statuses.
 
 use std::borrow::Cow;
 

@@ -38,9 +38,9 @@ impl Call {
         // The start at the present has nothing to wait for.
         let mut waits = !wait.is_zero() && start != FeedStart::Now;
         let page = loop {
-            // It is made before the read, so that it sees every later write.
+            // It starts before the read, so that it sees every later write.
             let watch = waits.then(|| self.account.watch_changes());
-            // In a box, so that a call that waits does not keep the space of a read.
+            // Boxed, so that a waiting call does not keep the memory of a read.
             let page = Box::pin(self.account.list_changes(start, task, size)).await?;
             let is_empty = page.entries.is_empty() && page.is_at_head;
             let Some(watch) = watch.filter(|_| is_empty) else {
@@ -51,7 +51,7 @@ impl Call {
             let Some(ready) = watch.wait(&mut looked, of_task)? else {
                 break page;
             };
-            // Once its time is over, it is answered whatever there is.
+            // Once the time is over, the call returns the next page even if it is empty.
             waits = CallContext::wait(ready, wait).await?;
             start = FeedStart::After(looked);
         };

@@ -1,4 +1,5 @@
-//! Bodies, which can have megabytes, apart from the messages that they are in.
+//! The bodies of messages. They can have megabytes, so they are kept outside of the messages while
+//! these are merged and decoded.
 
 use std::mem::take;
 
@@ -12,8 +13,7 @@ use crate::{
     proto::v1,
 };
 
-/// The bodies of messages that have numbers in place of them while they are merged and decoded. Clones
-/// share the bodies.
+/// Bodies that messages name by their numbers. Clones share the bodies.
 #[derive(Clone, Debug, Default)]
 pub struct Bodies(Vec<Body>);
 

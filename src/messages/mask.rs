@@ -199,7 +199,7 @@ impl Mask {
             }
             *languages.entry(language).or_insert(0) += 1;
         }
-        // Those that the mask names of each translation.
+        // The fields that the mask names in each translation, by its tag.
         let tags = stored.languages().into_iter().chain(sent.languages());
         let tags = tags.filter(|_| !self.translated.is_empty());
         let named =

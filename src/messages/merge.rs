@@ -40,16 +40,16 @@ pub enum ConflictSubject<'g> {
     BothManaged(&'g str),
 }
 
-/// A merge that is not done.
+/// A merge with conflicts.
 #[derive(Debug)]
 pub struct ConflictingMerge<'g> {
     pub conflicts: Vec<Conflict<'g>>,
-    /// The merge in which fields that both have changed are those of ours.
-    pub with_our_fields: Box<TaskDocument>,
+    /// The merge with our values of the fields in conflict.
+    with_our_fields: Box<TaskDocument>,
 }
 
 impl ConflictingMerge<'_> {
-    /// The merge in which conflicting fields are those of ours, if nothing else is in conflict.
+    /// The merge with our values of the fields in conflict, if there are no other conflicts.
     pub fn prefer_ours(self) -> Option<TaskDocument> {
         let mut conflicts = self.conflicts.iter();
         let is_of_fields = conflicts.all(|it| matches!(it.subject, ConflictSubject::Field(_)));
@@ -80,7 +80,8 @@ pub fn merge<'g>(
     }
 }
 
-/// Merges guides; a conflict is listed.
+/// Merges guides, and lists the conflicts. The result has our values of the fields in conflict; with other
+/// conflicts it is incomplete.
 fn merge_guides<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,

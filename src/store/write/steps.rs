@@ -148,8 +148,9 @@ impl Operation for DeleteStep {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
         let mut stored = tx.lock_task_and_simple_step(self.guid).await?;
-        // A step never changes its task, so the task can be looked up before it is locked. If an import has
-        // just linked the step, its task is locked already. If that causes a deadlock, the write is retried.
+        // A step never changes its task, so the task can be looked up before it is locked. If an import linked
+        // the step while the first query waited, its task is already locked, out of order. A write that
+        // deadlocks is retried.
         if stored.is_none()
             && let Some(StepSnapshot { step, .. }) = tx.find_step(self.guid, Bodies::Skip).await?
         {
