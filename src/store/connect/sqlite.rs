@@ -31,7 +31,7 @@ const ROW_BUFFER: usize = 1_024;
 const COMMAND_ROW_BUFFER: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a process that closes its last connection may take until a file counts as open.
+/// How long a check whether a file is open waits for a process that is about to close it.
 const USED_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a locked SQLite file is opened again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
