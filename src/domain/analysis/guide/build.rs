@@ -100,7 +100,9 @@ impl GuideDraft {
                     let keys = || ValueSet::from_keys(setter_keys());
                     variable.keys = (!variable.may_be_anything()).then(keys);
                 }
-                None => drop(guide.limit.get_or_insert(GuideLimit::KEYS)),
+                None => {
+                    guide.limit.get_or_insert(GuideLimit::KEYS);
+                }
             }
         }
         for task in &mut guide.tasks {
@@ -226,7 +228,9 @@ impl GuideDraft {
                     setters_left = left;
                     sets.extend(others);
                 }
-                None => drop(self.guide.limit.get_or_insert(GuideLimit::KEYS)),
+                None => {
+                    self.guide.limit.get_or_insert(GuideLimit::KEYS);
+                }
             }
             for id in &sets {
                 if let Some(variable) = self.guide.variables.get_mut(id.0) {
