@@ -84,7 +84,8 @@ struct CallState {
     account: Option<AccountId>,
     /// `None` while it waits for changes.
     permit: Option<CallPermit>,
-    message: Option<OwnedSemaphorePermit>,
+    /// Of a large message, and of its elements.
+    message: [Option<OwnedSemaphorePermit>; 2],
     response: WorkMemory,
 }
 
@@ -127,7 +128,7 @@ impl CallContext {
                 waited: Duration::ZERO,
                 account: None,
                 permit: None,
-                message: None,
+                message: [None, None],
                 response: WorkMemory::new(Some(Arc::clone(limits))),
             }),
             is_cancelled: AtomicBool::new(false),
@@ -218,7 +219,7 @@ impl CallContext {
         let (until, account) = {
             let mut state = call.state();
             state.permit = None;
-            state.message = None;
+            state.message = [None, None];
             state.server_deadline = None;
             let longest = call.0.started + at_most;
             let until = state.caller_deadline.map_or(longest, |deadline| {
@@ -264,7 +265,7 @@ impl CallContext {
         &self,
         account: AccountId,
         permit: CallPermit,
-        message: Option<OwnedSemaphorePermit>,
+        message: [Option<OwnedSemaphorePermit>; 2],
     ) {
         let mut state = self.state();
         state.account = Some(account);
@@ -276,7 +277,7 @@ impl CallContext {
     pub fn end_work(&self) {
         let mut state = self.state();
         state.permit = None;
-        state.message = None;
+        state.message = [None, None];
     }
 
     /// Cancels the call when the result is dropped.

@@ -21,8 +21,8 @@ const MAX_CALLS_IN_WORK: usize = 128;
 /// The maximum number of calls that send their message, wait, or are worked on. More could not be
 /// served within a second.
 const MAX_CALLS: usize = MAX_CALLS_IN_WORK + 1024;
-/// Large messages may take an additional eighth of the memory of calls. Handling a message briefly
-/// takes about six copies of it.
+/// Large messages may take an additional eighth of the memory of calls, and their decoded elements another one.
+/// Handling a message briefly takes about six copies of it.
 const MESSAGE_SHARE: usize = 8;
 /// From this many accounts on, accounts without calls are forgotten.
 const MAX_KNOWN_ACCOUNTS: usize = 1024;
@@ -40,6 +40,7 @@ pub struct CallLimits {
     places: Places,
     accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
     messages: Bytes,
+    elements: Bytes,
     work: Bytes,
     /// Permits for polls that take milliseconds. One processor is left for light calls.
     pub turns: Arc<Semaphore>,
@@ -85,6 +86,7 @@ impl CallLimits {
             places: Places::new(MAX_CALLS, MAX_CALLS_IN_WORK),
             accounts: Mutex::default(),
             messages: Bytes::new(max_bytes / MESSAGE_SHARE),
+            elements: Bytes::new(max_bytes / MESSAGE_SHARE),
             work: Bytes::new(max_bytes),
             turns: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
             in_progress: Arc::default(),
@@ -112,28 +114,29 @@ impl CallLimits {
         }
     }
 
-    /// Waits until a large message of this size may be handled, or until the time `until`. A
-    /// message that is larger than the limit is handled alone.
+    /// Waits, at most until the time `until`, until a large message of this many bytes may be received. A message
+    /// that is larger than the limit is received alone.
     pub async fn message(&self, bytes: usize, until: Instant) -> Result<OwnedSemaphorePermit> {
-        let kib = self.messages.kib(bytes);
-        let permit = Arc::clone(&self.messages.kib).acquire_many_owned(kib);
+        self.wait_for(&self.messages, bytes, until).await
+    }
+
+    /// The same for the memory that the elements of a message take once it is decoded. A call may hold its
+    /// message meanwhile: no call waits for a message while it holds elements.
+    pub async fn elements(&self, bytes: usize, until: Instant) -> Result<OwnedSemaphorePermit> {
+        self.wait_for(&self.elements, bytes, until).await
+    }
+
+    async fn wait_for(
+        &self,
+        bytes: &Bytes,
+        count: usize,
+        until: Instant,
+    ) -> Result<OwnedSemaphorePermit> {
+        let permit = Arc::clone(&bytes.kib).acquire_many_owned(bytes.kib(count));
         match timeout_at(until, permit).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(self.reject("memory")),
         }
-    }
-
-    /// The rest of the permits for a message that takes this many bytes in all, without waiting. `held` are
-    /// those that its call already has.
-    pub fn try_rest_of_message(
-        &self,
-        bytes: usize,
-        held: &OwnedSemaphorePermit,
-    ) -> Result<OwnedSemaphorePermit> {
-        let held = u32::try_from(held.num_permits()).unwrap_or(u32::MAX);
-        let kib = self.messages.kib(bytes).saturating_sub(held);
-        let permit = Arc::clone(&self.messages.kib).try_acquire_many_owned(kib);
-        permit.map_err(|_| self.reject("memory"))
     }
 
     /// Permits, one per KiB, for memory that the work of a call holds.
@@ -188,7 +191,7 @@ impl CallLimits {
 
     /// Bytes of large messages, and of what the work of calls holds.
     pub fn bytes(&self) -> usize {
-        self.messages.held() + self.work.held()
+        self.messages.held() + self.elements.held() + self.work.held()
     }
 
     pub fn max_bytes(&self) -> usize {

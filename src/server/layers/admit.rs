@@ -56,27 +56,17 @@ pub async fn admit(state: &'static CallState, request: Request<Body>, next: impl
         max_bytes: max_request_bytes(state, path),
         max_uncounted_bytes: MAX_SMALL_MESSAGE_BYTES,
     };
-    let (message, mut permit) = Message::receive(body, limits, &call).await?;
+    let (message, permit) = Message::receive(body, limits, &call).await?;
     context.note_bytes(message.bytes());
     let counting = async { decoded_bytes(state, path, &message) };
     let decoded = context.in_turns(pin!(counting)).await?;
     let counted = message.bytes().max(MAX_SMALL_MESSAGE_BYTES);
-    if decoded > counted {
-        let more = match &mut permit {
-            None => {
-                let waiting = state.limits.message(decoded, context.half_time());
-                waiting.await.map(|all| permit = Some(all))
-            }
-            // A call that holds a permit must not wait for another one.
-            Some(permit) => {
-                let more = state.limits.try_rest_of_message(decoded, permit);
-                more.map(|more| permit.merge(more))
-            }
-        };
-        more.map_err(Status::from)?;
-    }
+    let elements = match decoded > counted {
+        true => Some(state.limits.elements(decoded, context.half_time()).await?),
+        false => None,
+    };
     let in_work = place.permit(context.half_time()).await;
-    context.hold(account, in_work.map_err(Status::from)?, permit);
+    context.hold(account, in_work.map_err(Status::from)?, [permit, elements]);
 
     context.note_bytes(message.bytes().max(decoded));
     let request = Request::from_parts(head, Body::new(message));
