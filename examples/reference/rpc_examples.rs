@@ -20,7 +20,9 @@ use super::contract::Contract;
 const CALLS: &str = include_str!("calls.json");
 const ACCOUNT: &str = "demo";
 /// Longer messages are cut off.
-const MAX_LINES: usize = 64;
+const MAX_LINES: usize = 32;
+/// A list or object that fits in this width, in characters, is shown on one line.
+const MAX_WIDTH: usize = 96;
 /// Fields whose values differ from run to run and say nothing.
 const OPAQUE_FIELDS: [&str; 9] = [
     "cursor",
@@ -201,7 +203,7 @@ impl StandIns {
     /// A message in JSON, with stand-ins, and cut off where it is long.
     fn shown(&mut self, message: &DynamicMessage) -> anyhow::Result<String> {
         let json = json_of(message)?;
-        let mut lines: Vec<_> = json.lines().map(|line| self.line(line)).collect();
+        let mut lines = folded(json.lines().map(|line| self.line(line)));
         if lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
             lines.push("…".to_owned());
@@ -254,6 +256,39 @@ impl StandIns {
         });
         words.collect()
     }
+}
+
+/// Joins the lines of each list and object that is not too wide for one line.
+fn folded(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut folded = Vec::new();
+    let mut openings = Vec::new();
+    for line in lines {
+        if line.ends_with(['{', '[']) {
+            openings.push(folded.len());
+        }
+        let is_closing = line.trim_start().starts_with(['}', ']']);
+        folded.push(line);
+        let Some(opening) = openings.pop_if(|_| is_closing) else {
+            continue;
+        };
+        let joined = joined(&folded[opening..]);
+        if joined.chars().count() <= MAX_WIDTH {
+            folded.truncate(opening);
+            folded.push(joined);
+        }
+    }
+    folded
+}
+
+/// The lines of a list or an object as one line: `["a", "b"]`, `{ "key": "a" }`.
+fn joined(lines: &[String]) -> String {
+    let [opening, content @ .., closing] = lines else {
+        return lines.concat();
+    };
+    let space = if opening.ends_with('{') { " " } else { "" };
+    let content: Vec<_> = content.iter().map(|line| line.trim()).collect();
+    let content = content.join(" ");
+    format!("{opening}{space}{content}{space}{}", closing.trim_start())
 }
 
 /// The number of a value among those seen so far, from 1. A new value is added to them.
