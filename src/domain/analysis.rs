@@ -32,5 +32,5 @@ pub use references::{
     VariableFilter,
 };
 pub use truth::Truth;
-pub use value::{Criterion, ValueSet, VariableValue, is_numeric};
+pub use value::{Criterion, KeySet, ValueClasses, VariableValue, is_numeric};
 pub use variable::{Outside, OutsideSetter, Variable, VariableId};

@@ -57,7 +57,7 @@ pub struct Condition {
     pub path: Tag,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Comparison {
     #[serde(rename = "=")]
     Equal,

@@ -13,7 +13,6 @@ mod conflict;
 mod content;
 mod finding;
 mod formula;
-mod linked;
 mod observations;
 mod offline;
 mod options;
@@ -23,7 +22,6 @@ mod rules;
 mod search;
 mod subtasks;
 mod suggestion;
-mod value_classes;
 mod walkthrough;
 
 use serde_json::json;
@@ -54,7 +52,6 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     let mut report = Report::new(subject, &budget);
     conditions::check(&mut report);
     observations::check(&mut report);
-    linked::check(&mut report);
     content::check(&mut report);
     subtasks::check(&mut report);
     let limit = subject.guide.limit.or_else(|| {
@@ -92,7 +89,7 @@ pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Opti
         task: task.to_string(),
         ..FindingPlace::default()
     };
-    let facts = [("limit", json!("bytes")), ("most", json!(most))];
+    let facts = json!({ "limit": "bytes", "most": most });
     let message = format!("The guide has more than {most} bytes, and is not looked at.");
     let mut finding = Finding::new(Rule::TooLarge, place, (0, None), facts, message);
     finding.severity = options.severity(finding.rule, finding.severity)?;
@@ -100,7 +97,7 @@ pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Opti
 }
 
 fn report_too_large(report: &mut Report<'_>, GuideLimit(limit, most): GuideLimit) {
-    let facts = [("limit", json!(limit)), ("most", json!(most))];
+    let facts = json!({ "limit": limit, "most": most });
     let limit = limit.replace('_', " ");
     let message = format!("The guide has more than {most} {limit}.");
     report.add(report.root().finding(Rule::TooLarge, "", facts, message));

@@ -10,20 +10,20 @@ use super::{
     variable::{Variable, VariableId},
 };
 
-/// Why a condition is TRUE, FALSE or UNKNOWN, in the order of the contract's numbers.
+/// Why a condition is TRUE, FALSE or UNKNOWN, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceReason {
     /// It holds for the value, or for each possible value.
     Matched = 1,
     /// It does not hold for the value, or holds for no possible value.
-    NotMatched,
+    NotMatched = 2,
     /// The variable is known to be unanswered.
-    Unanswered,
+    Unanswered = 3,
     /// It is `>` or `<`, and the value is neither a number nor a numeric text, or no target
     /// is one.
-    NotComparable,
+    NotComparable = 4,
     /// The value is not known, and the condition holds for some possible values only.
-    UnknownValue,
+    UnknownValue = 5,
 }
 
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl CompiledCondition {
             .and_then(|it| it.keys.as_ref());
         let bound = self.criterion.bound();
         let is_told_apart = match (keys, self.criterion.operator) {
-            (Some(keys), _) => keys.told_apart(&self.criterion).next().is_some(),
+            (Some(keys), _) => keys.is_told_apart(&self.criterion),
             (None, Comparison::Equal | Comparison::NotEqual) => true,
             (None, Comparison::Greater) => bound.is_some_and(|bound| bound < f64::MAX),
             (None, Comparison::Less) => bound.is_some_and(|bound| bound > f64::MIN),

@@ -14,7 +14,7 @@ use crate::domain::{
     import::Origin,
     step::{Step, StepType},
     task::{Published, Task},
-    translation::Language,
+    translation::{Language, StepTranslation, TaskTranslation},
 };
 
 use super::{
@@ -240,6 +240,12 @@ impl GuideTask {
         })
     }
 
+    pub fn translation(&self, language: &Language) -> Option<(&TaskTranslation, TranslationState)> {
+        let translation = self.source.task.content.translations.get(language)?;
+        let state = self.source.translations.get(language);
+        Some((translation, state.copied().unwrap_or_default()))
+    }
+
     /// The task's id in responses; for a task of a document, the id in the document.
     pub fn guid(&self) -> Option<TaskId> {
         match &self.source.origin {
@@ -264,6 +270,12 @@ impl GuideStep {
             group: self.source.step.content.dependencies.as_ref()?,
             conditions: &self.conditions,
         })
+    }
+
+    pub fn translation(&self, language: &Language) -> Option<(&StepTranslation, TranslationState)> {
+        let translation = self.source.step.content.translations.get(language)?;
+        let state = self.source.translations.get(language);
+        Some((translation, state.copied().unwrap_or_default()))
     }
 
     /// The step's id in responses; for a step of a document, the id in the document.

@@ -36,8 +36,8 @@ pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownVariables {
     names: BTreeSet<String>,
-    /// Beginnings of names, each of which ends with a dot; sorted. None begins with another one.
-    prefixes: Vec<String>,
+    /// Beginnings of names, each of which ends with a dot.
+    prefixes: BTreeSet<String>,
 }
 
 impl KnownVariables {
@@ -46,11 +46,11 @@ impl KnownVariables {
         let mut known = Self::default();
         for name in declared {
             match name.strip_suffix('*') {
-                Some(above) if above.ends_with('.') => known.prefixes.push(above.to_owned()),
-                _ => drop(known.names.insert(name)),
-            }
+                Some(above) if above.ends_with('.') => known.prefixes.insert(above.to_owned()),
+                _ => known.names.insert(name),
+            };
         }
-        known.with_sorted_prefixes()
+        known
     }
 
     /// The aliases of the loops of a guide, and the names that begin with one and a dot. An empty
@@ -59,23 +59,14 @@ impl KnownVariables {
         let aliases = aliases.into_iter().filter(|alias| !alias.is_empty());
         let names: BTreeSet<String> = aliases.map(str::to_owned).collect();
         let prefixes = names.iter().map(|alias| format!("{alias}.")).collect();
-        Self { names, prefixes }.with_sorted_prefixes()
+        Self { names, prefixes }
     }
 
-    fn with_sorted_prefixes(mut self) -> Self {
-        self.prefixes.sort_unstable();
-        self.prefixes
-            .dedup_by(|longer, kept| longer.starts_with(kept.as_str()));
-        self
-    }
-
-    /// Whether a name is known. Only the last prefix that is not after the name can begin it, as
-    /// any between the two would begin with that prefix.
     pub fn contains(&self, name: &str) -> bool {
-        let not_after = |prefix: &String| prefix.as_str() <= name;
-        let last = self.prefixes.partition_point(not_after).checked_sub(1);
-        let prefix = last.and_then(|last| self.prefixes.get(last));
-        self.names.contains(name) || prefix.is_some_and(|prefix| name.starts_with(prefix))
+        let mut prefixes = name
+            .match_indices('.')
+            .map(|(dot, _)| name.split_at(dot + 1).0);
+        self.names.contains(name) || prefixes.any(|prefix| self.prefixes.contains(prefix))
     }
 }
 

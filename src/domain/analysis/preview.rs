@@ -24,6 +24,8 @@ pub use state::GuideState;
 pub use text::{ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};
 
+use visibility::GuideView;
+
 pub const MAX_VARIABLE_NAMES: usize = 1_000;
 /// Longest full name of a variable, in code points: a path, a dot and a variable.
 pub const MAX_FULL_NAME_CHARS: usize = 2_001;
@@ -79,43 +81,28 @@ impl Preview {
             let description = format!("has more than {max} {what}, those of its subtasks included");
             return Err(Error::invalid(source, Reason::TooManyElements, description));
         }
-        let mut state = GuideState::from_answers(&guide, &options.answers)?;
+        let state = GuideState::from_answers(&guide, &options.answers)?;
         let budget = Budget::new(MAX_OPEN_BYTES, stop);
-        let evaluation = visibility::resolve_visibility(&guide, &mut state, &options, &budget);
-        let Some(evaluation) = evaluation else {
+        let Some(view) = GuideView::new(&guide, &options, state, &budget) else {
             return Ok(None);
         };
         let names = variables_by_name(&guide);
         let listed = || {
-            let visits = evaluation.visits.iter();
+            let visits = view.evaluation.visits.iter();
             visits.filter(|visit| guide.stop(visit.stop).level <= options.subtask_depth)
         };
         let unused = options.answers.keys();
         let unused = unused.filter(|name| !names.contains_key(name.as_str()));
         Ok(Some(Self {
-            visible: evaluation.root_visible,
-            reasons: visibility::task_reasons(&guide, &evaluation, &options),
-            steps: listed()
-                .map(|visit| ListedStep::new(&guide, visit))
-                .collect(),
-            next_observation: visibility::next_observation(&guide, &evaluation, &state),
-            open_variables: open::open_variables(
-                &guide,
-                &names,
-                &state,
-                &evaluation,
-                listed(),
-                &budget,
-            ),
+            visible: view.evaluation.root_visible,
+            reasons: view.task_reasons(),
+            steps: listed().map(|visit| view.listed_step(visit)).collect(),
+            next_observation: view.next_observation(),
+            open_variables: view.open_variables(&names, listed(), &budget),
             unused_answers: unused.cloned().collect(),
-            hidden_answers: visibility::hidden_answers(
-                &guide,
-                &names,
-                &evaluation,
-                &options.answers,
-            ),
+            hidden_answers: view.hidden_answers(&names),
+            state: view.state,
             texts: options.texts,
-            state,
             guide,
         }))
     }

@@ -14,15 +14,16 @@ use super::{
     value::{Criterion, VariableValue},
 };
 
-/// How a task or variable is used, in the order in which references are listed, and of the contract's numbers.
+/// How a task or variable is used, in the order in which references are listed, with the numbers of the
+/// contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
     Subtask = 1,
-    Wiring,
+    Wiring = 2,
     /// A value of an observation manages the task.
-    Manages,
-    Sets,
-    Reads,
+    Manages = 3,
+    Sets = 4,
+    Reads = 5,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! Values of variables, and what conditions say of them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Bound,
-};
+mod classes;
+
+use std::collections::BTreeSet;
 
 use ordered_float::OrderedFloat;
 
 use crate::domain::dependency::{Comparison, Condition, ConditionTarget};
+
+pub use classes::ValueClasses;
 
 /// The value of a variable. Two are equal if type and value are; 0 and -0 are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +22,7 @@ pub enum VariableValue {
 }
 
 /// A comparable form of a value or target. A value and a target are equal if they share a form.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Form {
     Text(String),
     /// A number, or the number that a text value spells.
@@ -44,11 +45,7 @@ impl Form {
 impl VariableValue {
     /// The number that `>` and `<` compare: a number, or a numeric text.
     pub fn numeric(&self) -> Option<f64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Text(text) => numeric_text(text),
-            Self::Unanswered | Self::Bool(_) => None,
-        }
+        self.forms().iter().find_map(Form::number)
     }
 
     fn forms(&self) -> Vec<Form> {
@@ -82,7 +79,7 @@ fn target_forms(target: &ConditionTarget) -> Vec<Form> {
 }
 
 /// What a condition says of a value: an operator, and the forms of its targets, sorted, each once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Criterion {
     pub operator: Comparison,
     targets: Vec<Form>,
@@ -94,13 +91,11 @@ impl Criterion {
         Self::from_forms(condition.operator, targets)
     }
 
-    /// A criterion for which a value differs from no answer if it does for one of `criteria`. All
+    /// A criterion for which a value differs from no answer if it does for one of the criteria that
     /// have the operator.
-    pub fn merge<'a>(operator: Comparison, criteria: impl Iterator<Item = &'a Self>) -> Self {
-        Self::from_forms(
-            operator,
-            criteria.flat_map(|one| one.targets.iter().cloned()),
-        )
+    pub fn merge(operator: Comparison, criteria: &[&Self]) -> Self {
+        let merged = criteria.iter().filter(|one| one.operator == operator);
+        Self::from_forms(operator, merged.flat_map(|one| one.targets.iter().cloned()))
     }
 
     fn from_forms(operator: Comparison, forms: impl Iterator<Item = Form>) -> Self {
@@ -129,136 +124,89 @@ impl Criterion {
     /// Whether it holds for a value. `=`, `>` and `<` need one target for which they hold; `!=`
     /// needs all.
     pub fn holds(&self, value: &VariableValue) -> bool {
-        let equals_one = || {
-            let mut forms = value.forms().into_iter();
-            forms.any(|form| self.targets.binary_search(&form).is_ok())
-        };
-        let number_and_bound = || value.numeric().zip(self.bound());
-        match self.operator {
-            Comparison::Equal => equals_one(),
-            Comparison::NotEqual => !equals_one(),
-            Comparison::Greater => number_and_bound().is_some_and(|(number, it)| number > it),
-            Comparison::Less => number_and_bound().is_some_and(|(number, it)| number < it),
-        }
+        self.tells_apart(value) != (self.operator == Comparison::NotEqual)
     }
 
     /// Whether it holds for a value, but not for no answer, or the other way round.
     pub fn tells_apart(&self, value: &VariableValue) -> bool {
-        self.holds(value) != self.holds(&VariableValue::Unanswered)
+        self.tells_forms_apart(&value.forms())
+    }
+
+    fn tells_forms_apart(&self, forms: &[Form]) -> bool {
+        match self.operator {
+            Comparison::Equal | Comparison::NotEqual => {
+                let mut forms = forms.iter();
+                forms.any(|form| self.targets.binary_search(form).is_ok())
+            }
+            Comparison::Greater | Comparison::Less => {
+                let number = forms.iter().find_map(Form::number);
+                number.is_some_and(|number| self.is_met_by(number))
+            }
+        }
+    }
+
+    /// Whether `>` or `<` holds for a number.
+    fn is_met_by(&self, number: f64) -> bool {
+        self.bound().is_some_and(|bound| match self.operator {
+            Comparison::Less => number < bound,
+            _ => number > bound,
+        })
     }
 }
 
-/// Answered values, each listed once and known by its index.
+/// The keys that a variable can have, each once, and all their forms.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ValueSet {
-    count: usize,
-    /// The keys among them, in the order in which they were given.
+pub struct KeySet {
     keys: Vec<String>,
-    /// The values that have each form.
-    forms: BTreeMap<Form, Vec<usize>>,
+    forms: BTreeSet<Form>,
 }
 
-impl ValueSet {
-    pub fn from_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+impl KeySet {
+    /// Keeps the order of the keys.
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         let mut set = Self::default();
         for key in keys {
-            let forms = VariableValue::Text(key.to_owned()).forms();
-            if forms
-                .first()
-                .is_some_and(|text| !set.forms.contains_key(text))
-            {
+            if set.forms.insert(Form::Text(key.to_owned())) {
+                let value = VariableValue::Text(key.to_owned());
+                set.forms.extend(value.forms());
                 set.keys.push(key.to_owned());
-                set.add(forms);
             }
         }
         set
     }
 
-    /// Keys, and values of every kind that conditions can tell apart. Conditions tell any other value
-    /// from none of these, or not from an unanswered variable.
-    pub fn told_apart_by<'a>(
-        criteria: impl IntoIterator<Item = &'a Criterion>,
-        keys: impl IntoIterator<Item = &'a str>,
-    ) -> Self {
-        let mut set = Self::from_keys(keys);
-        let mut numbers = BTreeSet::new();
-        let targets = criteria.into_iter().flat_map(|one| &one.targets);
-        for form in targets.collect::<BTreeSet<&Form>>() {
-            if let Form::Text(text) = form {
-                set.add(VariableValue::Text(text.clone()).forms());
-            }
-            if let Some(number) = form.number() {
-                let near = [number.next_down(), number, number.next_up()].into_iter();
-                numbers.extend(near.filter(|it| it.is_finite()).map(OrderedFloat));
-            }
-        }
-        for number in numbers {
-            set.add(VariableValue::Number(number.0).forms());
-            // A text that spells it as no target does.
-            set.add(vec![Form::Number(number)]);
-        }
-        set.add(VariableValue::Bool(true).forms());
-        set.add(VariableValue::Bool(false).forms());
-        set
-    }
-
-    fn add(&mut self, forms: Vec<Form>) {
-        for form in forms {
-            self.forms.entry(form).or_default().push(self.count);
-        }
-        self.count += 1;
-    }
-
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         self.keys.iter().map(String::as_str)
     }
 
-    pub fn index_of_key(&self, key: &str) -> Option<usize> {
-        self.forms
-            .get(&Form::Text(key.to_owned()))?
-            .first()
-            .copied()
+    /// The numbers that the keys spell, in their order.
+    fn numbers(&self) -> impl DoubleEndedIterator<Item = f64> {
+        let number = |number| Form::Number(OrderedFloat(number));
+        let numbers = self.forms.range(number(f64::MIN)..=number(f64::MAX));
+        numbers.filter_map(Form::number)
     }
 
-    /// Whether one of the values is a number or a numeric text.
     pub fn has_numeric(&self) -> bool {
-        let mut numbers = self.forms.range(Form::Number(OrderedFloat(f64::MIN))..);
-        let first = numbers.next();
-        first.is_some_and(|(form, _)| form.number().is_some())
+        self.numbers().next().is_some()
     }
 
-    /// Whether one of the values equals a target.
+    /// Whether one of the keys equals a target.
     pub fn has_equal(&self, target: &ConditionTarget) -> bool {
         let mut forms = target_forms(target).into_iter();
-        forms.any(|form| self.forms.contains_key(&form))
+        forms.any(|form| self.forms.contains(&form))
     }
 
-    /// The values that a criterion [tells apart](Criterion::tells_apart) from no answer. One may be
-    /// listed twice.
-    pub fn told_apart(&self, criterion: &Criterion) -> impl Iterator<Item = usize> {
-        let number = |number| Form::Number(OrderedFloat(number));
-        let range = criterion.bound().map(|bound| match criterion.operator {
-            Comparison::Less => (
-                Bound::Included(number(f64::MIN)),
-                Bound::Excluded(number(bound)),
-            ),
-            _ => (
-                Bound::Excluded(number(bound)),
-                Bound::Included(number(f64::MAX)),
-            ),
-        });
-        let equal = match criterion.operator {
-            Comparison::Equal | Comparison::NotEqual => criterion.targets.as_slice(),
-            Comparison::Greater | Comparison::Less => &[],
+    /// Whether a criterion [tells](Criterion::tells_apart) one of the keys from no answer.
+    pub fn is_told_apart(&self, criterion: &Criterion) -> bool {
+        let outermost = match criterion.operator {
+            Comparison::Equal | Comparison::NotEqual => {
+                let mut targets = criterion.targets.iter();
+                return targets.any(|form| self.forms.contains(form));
+            }
+            Comparison::Greater => self.numbers().next_back(),
+            Comparison::Less => self.numbers().next(),
         };
-        let equal = equal.iter().filter_map(|form| self.forms.get(form));
-        let range = range.into_iter().flat_map(|range| self.forms.range(range));
-        let values = equal.chain(range.map(|(_, values)| values));
-        values.flatten().copied()
+        outermost.is_some_and(|number| criterion.is_met_by(number))
     }
 }
 
@@ -280,10 +228,12 @@ fn numeric_text(text: &str) -> Option<f64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used, clippy::indexing_slicing)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::domain::analysis::{Budget, NEVER};
 
     fn criterion(operator: Comparison, targets: &[ConditionTarget]) -> Criterion {
         Criterion::from_forms(operator, targets.iter().flat_map(target_forms))
@@ -360,36 +310,41 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_finds_the_keys_that_each_criterion_tells_apart(
-            given in proptest::collection::vec(texts(), 0..8),
-            criteria in criteria(),
-        ) {
-            let set = ValueSet::from_keys(given.iter().map(String::as_str));
-            prop_assert!(given.iter().all(|key| set.index_of_key(key).is_some()));
-            for criterion in criteria {
-                let is_told_apart =
-                    |key: &str| criterion.tells_apart(&VariableValue::Text(key.to_owned()));
-                let keys = set.keys().enumerate().filter(|(_, key)| is_told_apart(key));
-                let expected: BTreeSet<usize> = keys.map(|(index, _)| index).collect();
-                let found: BTreeSet<usize> = set.told_apart(&criterion).collect();
-                prop_assert_eq!(found, expected, "{:?}", criterion);
-            }
-        }
-
-        #[test]
-        fn any_value_is_like_one_of_those_that_criteria_tell_apart(
+        fn criteria_tell_the_classes_of_values_apart_as_they_do_values(
+            keys in proptest::collection::vec(texts(), 0..8),
             value in values(),
             criteria in proptest::collection::vec(criteria(), 1..4),
         ) {
             let criteria = criteria.concat();
-            let set = ValueSet::told_apart_by(&criteria, []);
-            let expected: Vec<bool> = criteria.iter().map(|one| one.tells_apart(&value)).collect();
-            // No value of the set has the last index, and is like an unanswered variable.
-            let alike = (0..=set.count()).any(|index| {
-                let is_told = |one| set.told_apart(one).any(|it| it == index);
-                criteria.iter().map(is_told).eq(expected.iter().copied())
-            });
-            prop_assert!(alike, "{:?} {:?}", value, criteria);
+            let distinct: BTreeSet<&Criterion> = criteria.iter().collect();
+            let budget = Budget::new(0, NEVER);
+            let set = KeySet::new(keys.iter().map(String::as_str));
+            let classes_of = |possible| {
+                let keys = keys.iter().map(String::as_str);
+                ValueClasses::new(possible, keys, &distinct, &budget).expect("within the budget")
+            };
+            let is_like = |classes: &ValueClasses<'_>, class: usize, value: &VariableValue| {
+                criteria.iter().all(|criterion| {
+                    classes.told_apart(criterion).contains(&class) == criterion.tells_apart(value)
+                        && classes.outcomes(criterion)[class] == criterion.holds(value)
+                })
+            };
+            let anything = classes_of(None);
+            for classes in [&classes_of(Some(&set)), &anything] {
+                for key in &keys {
+                    let value = VariableValue::Text(key.clone());
+                    prop_assert!(is_like(classes, classes.of_key(key), &value), "{key}");
+                }
+                let unanswered = ValueClasses::UNANSWERED;
+                prop_assert!(is_like(classes, unanswered, &VariableValue::Unanswered));
+            }
+            let mut all = 0..anything.count();
+            prop_assert!(all.any(|class| is_like(&anything, class, &value)), "{value:?}");
+            for criterion in &criteria {
+                let mut values = keys.iter().cloned().map(VariableValue::Text);
+                let expected = values.any(|value| criterion.tells_apart(&value));
+                prop_assert_eq!(set.is_told_apart(criterion), expected, "{:?}", criterion);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::{
 
 use super::{
     guide::{GuideStep, GuideTask, StepPosition},
-    value::{ValueSet, VariableValue},
+    value::{KeySet, VariableValue},
 };
 
 /// A variable of a guide: its index in [`Guide::variables`](super::Guide::variables).
@@ -31,7 +31,7 @@ pub struct Variable {
     pub is_read: bool,
     /// The keys that it can have; `None` if it can have any text, number or bool. It can always be
     /// unanswered, too.
-    pub keys: Option<ValueSet>,
+    pub keys: Option<KeySet>,
 }
 
 /// What uses a variable outside a guide, in the order of their ids.

@@ -33,7 +33,7 @@ fn values(guide: &Guide, id: usize) -> Vec<VariableValue> {
     let text = |text: &str| Text(text.to_owned());
     let mut values = vec![Unanswered];
     match &guide.variables[id].keys {
-        Some(keys) => values.extend(keys.keys().map(text)),
+        Some(keys) => values.extend(keys.iter().map(text)),
         None => {
             values.extend(["a", "b", "1", "2", "true", "1.0", "1.5", "2.0"].map(text));
             values.extend([0.0, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0].map(Number));

@@ -49,7 +49,11 @@ pub fn check(report: &mut Report<'_>) {
                 variable: &guide[compiled.variable],
                 is_before_setters: walk.is_before_setters(reader, compiled.variable),
             };
-            condition.check(report);
+            condition.check_variable(report);
+            match placed.condition.operator {
+                Comparison::Equal | Comparison::NotEqual => condition.check_answers(report),
+                Comparison::Greater | Comparison::Less => condition.check_bounds(report),
+            }
         }
     }
 }
@@ -91,16 +95,23 @@ impl WalkOrder {
 }
 
 impl ReadCondition<'_> {
-    fn check(&self, report: &mut Report<'_>) {
-        let variable = self.variable;
-        let name = &variable.name;
+    fn check_variable(&self, report: &mut Report<'_>) {
+        let Variable {
+            name,
+            setters,
+            outside,
+            ..
+        } = self.variable;
+        let facts = || json!({ "variable": name });
+        let may_be_set_by_unread_guides = report.subject.other_guides == OtherGuides::Unknown
+            && parse_account_name(name).is_some();
         // To find a suggestion takes a part of a budget of all rules.
-        if variable.is_unknown()
-            && !self.may_be_set_by_unread_guides(report)
+        if self.variable.is_unknown()
+            && !may_be_set_by_unread_guides
             && !report.skips(Rule::UnknownVariable)
         {
             let message = format!("No observation of the account sets `{name}`.");
-            let finding = self.about_variable(Rule::UnknownVariable, message);
+            let finding = self.finding(Rule::UnknownVariable, "", facts(), message);
             let variables = report.subject.guide.variables.iter();
             let readable = variables.filter(|it| {
                 !it.is_unknown() && it.task.is_none_or(|task| task == self.reader.index)
@@ -109,75 +120,42 @@ impl ReadCondition<'_> {
             report.add(finding.suggesting(name, names, &report.budget.hints));
         }
         // The finding names observations, so it needs one that was read.
-        if variable.setters.is_empty() && !variable.outside.list.is_empty() {
-            report.add(self.set_elsewhere());
+        if setters.is_empty() && !outside.list.is_empty() {
+            let message = format!("Only observations of other guides set `{name}`.");
+            let finding = self.finding(Rule::SetElsewhere, "", facts(), message);
+            let related = outside.list.iter().map(|setter| FindingPlace {
+                task: setter.task.to_string(),
+                step: setter.step.to_string(),
+                path: String::new(),
+                title: setter.title.clone(),
+            });
+            report.add(finding.with_related(related.take(MAX_RELATED)));
         }
-        if !variable.outside.may_exist() {
-            if self.is_read_by_its_only_setter() {
-                let message =
-                    format!("The observation reads `{name}`, which only its own answer sets.");
-                report.add(self.about_variable(Rule::SelfRead, message));
-            } else if self.is_before_setters {
-                report.add(self.answered_later(report.subject.guide));
-            }
+        if outside.may_exist() {
+            return;
         }
-        match self.source.operator {
-            Comparison::Equal | Comparison::NotEqual => self.check_answers(report),
-            Comparison::Greater | Comparison::Less => self.check_bounds(report),
-        }
-    }
-
-    fn may_be_set_by_unread_guides(&self, report: &Report<'_>) -> bool {
-        report.subject.other_guides == OtherGuides::Unknown
-            && parse_account_name(&self.variable.name).is_some()
-    }
-
-    fn is_read_by_its_only_setter(&self) -> bool {
         let task = self.reader.index;
-        let reader = self
-            .reader
-            .step_index()
-            .map(|step| StepPosition { task, step });
-        reader.is_some_and(|reader| self.variable.setters == [reader])
+        let reader = self.reader.step_index();
+        let reader = reader.map(|step| StepPosition { task, step });
+        if reader.is_some_and(|reader| *setters == [reader]) {
+            let message =
+                format!("The observation reads `{name}`, which only its own answer sets.");
+            report.add(self.finding(Rule::SelfRead, "", facts(), message));
+        } else if self.is_before_setters {
+            let message =
+                format!("Every observation that sets `{name}` comes after this condition.");
+            let finding = self.finding(Rule::AnsweredLater, "", facts(), message);
+            let guide = report.subject.guide;
+            let related = setters.iter();
+            let related = related.map(|setter| FindingPlace::at(guide, *setter, ""));
+            report.add(finding.with_related(related.take(MAX_RELATED)));
+        }
     }
 
-    fn finding<const N: usize>(
-        &self,
-        rule: Rule,
-        below: &str,
-        facts: [(&str, Value); N],
-        message: String,
-    ) -> Finding {
-        let path = format!("{}{below}", self.path);
+    /// A finding about the condition, or about one of its targets.
+    fn finding(&self, rule: Rule, target: &str, facts: Value, message: String) -> Finding {
+        let path = format!("{}{target}", self.path);
         self.reader.finding(rule, &path, facts, message)
-    }
-
-    fn about_variable(&self, rule: Rule, message: String) -> Finding {
-        let facts = [("variable", json!(self.variable.name))];
-        self.finding(rule, "", facts, message)
-    }
-
-    fn set_elsewhere(&self) -> Finding {
-        let name = &self.variable.name;
-        let message = format!("Only observations of other guides set `{name}`.");
-        let setters = self.variable.outside.list.iter();
-        let related = setters.map(|setter| FindingPlace {
-            task: setter.task.to_string(),
-            step: setter.step.to_string(),
-            path: String::new(),
-            title: setter.title.clone(),
-        });
-        let finding = self.about_variable(Rule::SetElsewhere, message);
-        finding.with_related(related.take(MAX_RELATED))
-    }
-
-    fn answered_later(&self, guide: &Guide) -> Finding {
-        let name = &self.variable.name;
-        let message = format!("Every observation that sets `{name}` comes after this condition.");
-        let setters = self.variable.setters.iter();
-        let related = setters.map(|setter| FindingPlace::at(guide, *setter, ""));
-        let finding = self.about_variable(Rule::AnsweredLater, message);
-        finding.with_related(related.take(MAX_RELATED))
     }
 
     /// Reports targets of `=` and `!=` that the variable never has.
@@ -197,15 +175,15 @@ impl ReadCondition<'_> {
                 continue;
             }
             let message = format!("`{name}` is never {}.", json!(target));
-            let facts = [("variable", json!(name)), ("target", json!(target))];
-            let below = format!(".targets[{index}]");
-            let mut finding = self.finding(Rule::UnknownAnswer, &below, facts, message);
-            if keys.count() > 0 {
+            let facts = json!({ "variable": name, "target": target });
+            let at = format!(".targets[{index}]");
+            let mut finding = self.finding(Rule::UnknownAnswer, &at, facts, message);
+            if keys.iter().len() > 0 {
                 let hint = finding.hint.trim_end_matches('.');
-                finding.hint = format!("{hint}: {}.", list_of_keys(keys.keys()));
+                finding.hint = format!("{hint}: {}.", list_of_keys(keys.iter()));
             }
             if let ConditionTarget::Text(text) = target {
-                finding = finding.suggesting(text, keys.keys(), &report.budget.hints);
+                finding = finding.suggesting(text, keys.iter(), &report.budget.hints);
             }
             report.add(finding.hint_at_operator_in_value(target));
         }
@@ -216,27 +194,28 @@ impl ReadCondition<'_> {
         let name = &self.variable.name;
         let targets = &self.source.targets;
         let operator = self.source.operator.symbol();
-        let facts = || [("variable", json!(name)), ("operator", json!(operator))];
         for (index, target) in targets.iter().enumerate() {
             if is_numeric(target) || report.skips(Rule::NotComparable) {
                 continue;
             }
-            let fact = json!(target);
-            let message = format!("`{operator}` compares with {fact}, which is not numeric.");
-            let below = format!(".targets[{index}]");
-            let mut finding = self.finding(Rule::NotComparable, &below, facts(), message);
-            finding.facts.insert("target".to_owned(), fact);
+            let message = format!(
+                "`{operator}` compares with {}, which is not numeric.",
+                json!(target)
+            );
+            let facts = json!({ "variable": name, "operator": operator, "target": target });
+            let at = format!(".targets[{index}]");
+            let finding = self.finding(Rule::NotComparable, &at, facts, message);
             report.add(finding.hint_at_operator_in_value(target));
         }
         if (self.variable.keys.as_ref()).is_some_and(|keys| !keys.has_numeric()) {
             let message = format!("`{operator}` reads `{name}`, which has no numeric answer.");
-            report.add(self.finding(Rule::NotComparable, "", facts(), message));
+            let facts = json!({ "variable": name, "operator": operator });
+            report.add(self.finding(Rule::NotComparable, "", facts, message));
         }
         if targets.len() > 1 {
             let message = format!("`{operator}` has {} targets.", targets.len());
-            let mut finding = self.finding(Rule::SeveralBounds, "", facts(), message);
-            finding.facts.insert("targets".to_owned(), json!(targets));
-            report.add(finding);
+            let facts = json!({ "variable": name, "operator": operator, "targets": targets });
+            report.add(self.finding(Rule::SeveralBounds, "", facts, message));
         }
     }
 }
@@ -247,10 +226,9 @@ const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 impl Finding {
     /// Says what to write in place of a target that seems to hold several conditions or values.
     fn hint_at_operator_in_value(mut self, target: &ConditionTarget) -> Self {
-        let ConditionTarget::Text(text) = target else {
-            return self;
-        };
-        if let Some(join) = JOINS.iter().find(|join| text.contains(**join)) {
+        if let ConditionTarget::Text(text) = target
+            && let Some(join) = JOINS.iter().find(|join| text.contains(**join))
+        {
             self.hint = format!(
                 "The value contains `{}`, which joins nothing: write several conditions as groups \
                  in `dependencies`, and several values with commas. {}",

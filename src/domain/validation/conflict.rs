@@ -9,7 +9,6 @@ use crate::domain::analysis::{
 
 use super::{
     finding::FindingPlace,
-    value_classes::ValueClasses,
     walkthrough::{Visit, Walkthroughs},
 };
 
@@ -21,9 +20,7 @@ struct NeededCondition<'a> {
     condition: &'a CompiledCondition,
     /// The stop of the route at which it must hold.
     stop: usize,
-    /// The task that the visited step refers to, if the condition is one of the task.
-    subtask: Option<&'a GuideTask>,
-    path: String,
+    place: FindingPlace,
 }
 
 pub struct ConflictSearch<'a> {
@@ -59,28 +56,27 @@ impl<'a> ConflictSearch<'a> {
             [first, ..] => self.needed_at(first.stop),
         };
         // Between two observations that set a variable, it has one value.
-        let mut by_variable: BTreeMap<(VariableId, usize), Vec<NeededCondition<'_>>> =
-            BTreeMap::new();
+        let mut groups: BTreeMap<(VariableId, usize), Vec<NeededCondition<'_>>> = BTreeMap::new();
         for one in needed {
             let variable = one.condition.variable;
             let key = (variable, self.setters_before(variable, one.stop).len());
-            by_variable.entry(key).or_default().push(one);
+            groups.entry(key).or_default().push(one);
         }
-        let mut groups = by_variable.into_iter();
-        let conflict = groups.find_map(|((variable, _), needed)| {
-            self.contradicting(self.walkthroughs.classes_of(variable)?, needed)
-        });
-        let places = conflict.iter().flatten().map(|one| self.place(one));
-        places.collect()
+        let conflict = groups
+            .into_iter()
+            .find_map(|((variable, _), needed)| self.contradicting(variable, needed));
+        let conflict = conflict.into_iter().flatten();
+        conflict.map(|one| one.place).collect()
     }
 
     /// The conditions, if no class of values meets them all. One greedy pass leaves out each that is
     /// not needed for that. `None` if some class meets them all, or the budget is spent.
     fn contradicting(
         &self,
-        classes: &ValueClasses,
+        variable: VariableId,
         mut needed: Vec<NeededCondition<'a>>,
     ) -> Option<Vec<NeededCondition<'a>>> {
+        let classes = self.walkthroughs.classes_of(variable)?;
         let work = needed.len().saturating_mul(classes.count());
         if !self.walkthroughs.budget.hints.spend(work) {
             return None;
@@ -129,7 +125,8 @@ impl<'a> ConflictSearch<'a> {
     /// to, cannot hold. None if the budget is spent.
     fn needed_at(&self, stop: usize) -> Vec<NeededCondition<'a>> {
         let guide = self.walkthroughs.guide;
-        let step = &guide[guide.stop(stop).position];
+        let position = guide.stop(stop).position;
+        let step = &guide[position];
         let subtask = guide.subtask(step);
         let of_subtask = subtask.and_then(GuideTask::dependencies);
         let of_step = step.dependencies();
@@ -140,8 +137,10 @@ impl<'a> ConflictSearch<'a> {
             needed.extend(conditions.map(|(placed, condition)| NeededCondition {
                 condition,
                 stop,
-                subtask,
-                path: placed.path,
+                place: match subtask {
+                    Some(subtask) => FindingPlace::new(subtask, None, &placed.path),
+                    None => FindingPlace::at(guide, position, &placed.path),
+                },
             }));
         }
         let work = (1 + needed.len()) * PATH_WORK;
@@ -170,14 +169,6 @@ impl<'a> ConflictSearch<'a> {
         match self.setters_before(*variable, needed.stop) {
             [setter] if is_set_here => Some(*setter),
             _ => None,
-        }
-    }
-
-    fn place(&self, needed: &NeededCondition<'_>) -> FindingPlace {
-        let guide = self.walkthroughs.guide;
-        match needed.subtask {
-            Some(subtask) => FindingPlace::new(subtask, None, &needed.path),
-            None => FindingPlace::at(guide, guide.stop(needed.stop).position, &needed.path),
         }
     }
 }

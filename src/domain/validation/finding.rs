@@ -144,24 +144,25 @@ fn shorten_fact(fact: &mut Value) {
 }
 
 impl Finding {
-    pub fn new<const N: usize>(
+    /// `facts` is an object.
+    pub fn new(
         rule: Rule,
         place: FindingPlace,
         order: (usize, Option<usize>),
-        facts: [(&str, Value); N],
-        message: String,
+        facts: Value,
+        message: impl Into<String>,
     ) -> Self {
-        let facts = facts.into_iter();
         Self {
             rule,
             severity: rule.text().severity,
             place,
             language: None,
-            message,
+            message: message.into(),
             hint: rule.text().hint.to_owned(),
-            facts: facts
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
+            facts: match facts {
+                Value::Object(facts) => facts,
+                _ => Map::new(),
+            },
             related: Vec::new(),
             example: Vec::new(),
             levels: Vec::new(),

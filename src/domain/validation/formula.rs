@@ -1,7 +1,10 @@
 //! Boolean formulas: AND gates over free inputs, equal gates shared. Each node has its values in a
 //! few random assignments, so that most literals that can be true are known to.
 
-use std::{collections::HashMap, ops::Not};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Not,
+};
 
 /// A gate or input of a [`Formula`], or the opposite of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +81,20 @@ impl Formula {
     /// The literals of an AND gate; `None` for an input.
     pub fn operands(&self, node: usize) -> Option<&[Literal]> {
         self.nodes.get(node)?.as_deref()
+    }
+
+    /// The nodes that a literal depends on, each once, itself included.
+    pub fn nodes_of(&self, literal: Literal) -> Vec<usize> {
+        let (mut nodes, mut known) = (Vec::new(), HashSet::new());
+        let mut open = vec![literal.node()];
+        while let Some(node) = open.pop() {
+            if known.insert(node) {
+                nodes.push(node);
+                let operands = self.operands(node).unwrap_or_default();
+                open.extend(operands.iter().map(|operand| operand.node()));
+            }
+        }
+        nodes
     }
 
     /// Whether the literal is true in one of the random assignments.

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{Criterion, GuideStep, StepPosition, VariableId, VariableValue},
-    dependency::Comparison,
-    feedback::Feedback,
+    analysis::{CompiledCondition, Criterion, GuideStep, StepPosition, VariableId, VariableValue},
+    dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
+    feedback::{Feedback, FeedbackValue},
+    ids::TaskId,
+    shorthand,
+    text::Tag,
 };
 
 use super::{
@@ -19,169 +22,222 @@ use super::{
 const NAME: &str = "feedback_config[0].name";
 const VALUES: &str = "feedback_config[0].values";
 
+/// An observation of an own task.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    own: Own<'a>,
+    pub position: StepPosition,
+    step: &'a GuideStep,
+    feedback: &'a Feedback,
+}
+
+/// What the conditions of the account say of a variable: a criterion for each operator, which has no
+/// targets if no condition has the operator. `None` if there are too many conditions to read.
+type VariableUse = Option<[Criterion; 4]>;
+
+/// The wiring steps of managed tasks, by the index of their own task and the managed task.
+type WiringSteps<'a> = HashMap<(usize, TaskId), &'a GuideStep>;
+
 pub fn check(report: &mut Report<'_>) {
+    let own_steps = report.own_steps().into_iter();
+    let wiring = own_steps.filter_map(|(_, position, step)| {
+        let link = step.source.step.link?;
+        Some(((position.task, link), step))
+    });
+    let wiring: WiringSteps<'_> = wiring.collect();
     let mut readers: HashMap<VariableId, Vec<&Criterion>> = HashMap::new();
     for condition in report.subject.guide.conditions() {
         let readers = readers.entry(condition.variable);
         readers.or_default().push(&condition.criterion);
     }
     // Many observations may set the same variable.
-    let mut uses: HashMap<VariableId, Option<VariableUse>> = HashMap::new();
-    for (own, _, step) in report.own_steps() {
-        let Some(feedback) = step.source.step.kind.observation_feedback() else {
-            continue;
-        };
+    let mut uses: HashMap<VariableId, VariableUse> = HashMap::new();
+    for observation in own_observations(report) {
         if report.is_stopped() {
             return;
         }
-        check_answers(report, own, feedback);
-        check_texts(report, own, step, feedback);
-        for id in &step.sets {
-            uses.entry(*id).or_insert_with(|| {
-                let mut criteria = readers.remove(id).unwrap_or_default();
-                criteria.extend(outside_readers(report, *id)?);
-                Some(VariableUse::new(&criteria))
-            });
+        observation.check_answers(report);
+        observation.check_texts(report);
+        observation.check_links(report, &wiring);
+        for id in &observation.step.sets {
+            let readers = readers.get(id).map_or(&[][..], Vec::as_slice);
+            uses.entry(*id)
+                .or_insert_with(|| find_use(report, *id, readers));
         }
-        let uses = step.sets.iter().filter_map(|id| uses.get(id));
-        if let Some(uses) = uses.map(Option::as_ref).collect::<Option<Vec<_>>>() {
-            check_use(report, own, feedback, &uses);
+        let uses = observation.step.sets.iter().filter_map(|id| uses.get(id));
+        let uses: Option<Vec<&[Criterion; 4]>> = uses.map(Option::as_ref).collect();
+        if let Some(uses) = uses {
+            let uses: Vec<&Criterion> = uses.into_iter().flatten().collect();
+            observation.check_use(report, &uses);
         }
     }
 }
 
-fn check_answers(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback) {
-    if let [only] = feedback.values.as_slice() {
-        let key = only.key.as_str();
-        let facts = [("answer", json!(key))];
-        let message = format!("`{key}` is the only answer.");
-        report.add(own.finding(Rule::SingleAnswer, VALUES, facts, message));
-    }
-}
-
-fn check_texts(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, feedback: &Feedback) {
-    let translations = step.source.step.content.translations.iter();
-    let translated = translations.filter_map(|(language, translation)| {
-        let prefix = format!("translations[\"{language}\"].");
-        Some((Some(language), prefix, translation.feedback.as_ref()?))
+fn own_observations<'a>(report: &Report<'a>) -> Vec<Observation<'a>> {
+    let steps = report.own_steps().into_iter();
+    let observations = steps.filter_map(|(own, position, step)| {
+        Some(Observation {
+            own,
+            position,
+            step,
+            feedback: step.source.step.kind.observation_feedback()?,
+        })
     });
-    let source = (None, String::new(), feedback);
-    for (language, prefix, feedback) in [source].into_iter().chain(translated) {
-        // The first answer that shows each text.
-        let mut first: HashMap<&str, &str> = HashMap::new();
-        for (index, value) in feedback.values.iter().enumerate() {
-            let (key, text) = (value.key.as_str(), value.value.as_str());
-            let earlier = *first.entry(text).or_insert(key);
-            if earlier == key || report.skips(Rule::DuplicateText) {
+    observations.collect()
+}
+
+/// `readers` are the conditions of the guide.
+fn find_use(report: &Report<'_>, id: VariableId, readers: &[&Criterion]) -> VariableUse {
+    let variable = &report.subject.guide[id];
+    let outside = report.subject.readers.get(&variable.name);
+    let outside = outside.filter(|_| variable.task.is_none());
+    if outside.is_some_and(|outside| !outside.is_complete) {
+        return None;
+    }
+    let mut criteria = readers.to_vec();
+    criteria.extend(outside.into_iter().flat_map(|outside| &outside.list));
+    Some(Comparison::ALL.map(|operator| Criterion::merge(operator, &criteria)))
+}
+
+impl<'a> Observation<'a> {
+    pub fn name(&self) -> &'a str {
+        self.feedback.name.as_str()
+    }
+
+    fn check_answers(&self, report: &mut Report<'_>) {
+        if let [only] = self.feedback.values.as_slice() {
+            let key = only.key.as_str();
+            let message = format!("`{key}` is the only answer.");
+            let facts = json!({ "answer": key });
+            report.add(self.own.finding(Rule::SingleAnswer, VALUES, facts, message));
+        }
+    }
+
+    fn check_texts(&self, report: &mut Report<'_>) {
+        let translations = self.step.source.step.content.translations.iter();
+        let translated = translations.filter_map(|(language, translation)| {
+            let prefix = format!("translations[\"{language}\"].");
+            Some((Some(language), prefix, translation.feedback.as_ref()?))
+        });
+        let source = (None, String::new(), self.feedback);
+        for (language, prefix, feedback) in [source].into_iter().chain(translated) {
+            // The first answer that shows each text.
+            let mut first: HashMap<&str, &str> = HashMap::new();
+            for (index, value) in feedback.values.iter().enumerate() {
+                let (key, text) = (value.key.as_str(), value.value.as_str());
+                let earlier = *first.entry(text).or_insert(key);
+                if earlier == key || report.skips(Rule::DuplicateText) {
+                    continue;
+                }
+                let path = format!("{prefix}{VALUES}[{index}]");
+                let facts = json!({ "text": text, "answers": [earlier, key] });
+                let message = format!("The answers `{earlier}` and `{key}` both show \"{text}\".");
+                let finding = self.own.finding(Rule::DuplicateText, &path, facts, message);
+                report.add(finding.in_language(language));
+            }
+        }
+    }
+
+    /// Reports managed tasks whose dependencies and wiring steps do not read the answer.
+    fn check_links(&self, report: &mut Report<'_>, wiring: &WiringSteps<'_>) {
+        let guide = report.subject.guide;
+        for (index, value) in self.feedback.values.iter().enumerate() {
+            let link = value.link.map(|link| (self.position.task, link));
+            let wiring = link.and_then(|link| wiring.get(&link));
+            let managed = wiring.and_then(|wiring| guide.subtask(wiring));
+            let Some((wiring, managed)) = wiring.zip(managed) else {
+                continue;
+            };
+            // The dependencies of a task beyond a limit are not known.
+            let is_beyond_limit = guide.limit.is_some() && managed.steps.is_none();
+            let reads = |it: &CompiledCondition| self.step.sets.contains(&it.variable);
+            let mut conditions = wiring.conditions.iter().chain(&managed.conditions);
+            if is_beyond_limit || conditions.any(reads) || report.skips(Rule::AlwaysShown) {
                 continue;
             }
-            let path = format!("{prefix}{VALUES}[{index}]");
-            let facts = [("text", json!(text)), ("answers", json!([earlier, key]))];
-            let message = format!("The answers `{earlier}` and `{key}` both show \"{text}\".");
-            let finding = own.finding(Rule::DuplicateText, &path, facts, message);
-            report.add(finding.in_language(language));
+            let (name, key) = (self.name(), value.key.as_str());
+            let path = format!("{VALUES}[{index}]");
+            let facts = json!({ "key": key, "name": name });
+            let message = format!(
+                "The task of the answer `{key}` is shown whatever the answer to `{name}` is."
+            );
+            let mut finding = self.own.finding(Rule::AlwaysShown, &path, facts, message);
+            if let Some(condition) = self.condition_on(key) {
+                finding.hint = format!(
+                    "Add the condition `{condition}` to the task of the answer, as its \
+                     `dependency_shorthand` or in its `dependencies`."
+                );
+            }
+            report.add(finding);
         }
     }
-}
 
-/// `uses` are those of the variables that the observation sets.
-fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, uses: &[&VariableUse]) {
-    let name = feedback.name.as_str();
-    let manages = feedback.linked || feedback.values.iter().any(|value| value.link.is_some());
-    if !uses.iter().any(|it| it.is_read) {
-        if !manages {
-            let facts = [("variable", json!(name))];
-            let message = format!("Nothing in the account reads `{name}`.");
-            report.add(own.finding(Rule::Unused, NAME, facts, message));
-        }
-        return;
-    }
-    let keys = feedback.values.iter().map(|value| value.key.as_str());
-    let read: Vec<bool> = keys
-        .map(|key| uses.iter().any(|it| it.tells_apart(key)))
-        .collect();
-    if !read.contains(&true) {
-        return;
-    }
-    for (index, (value, is_read)) in feedback.values.iter().zip(read).enumerate() {
-        let is_used = is_read || value.link.is_some() || feedback.linked;
-        if is_used || report.skips(Rule::UnusedAnswer) {
-            continue;
-        }
-        let key = value.key.as_str();
-        let path = format!("{VALUES}[{index}]");
-        let facts = [("variable", json!(name)), ("answer", json!(key))];
-        let message = format!("No condition distinguishes the answer `{key}` of `{name}`.");
-        report.add(own.finding(Rule::UnusedAnswer, &path, facts, message));
-    }
-}
-
-/// What the conditions of the account say of a variable.
-struct VariableUse {
-    is_read: bool,
-    /// One criterion for each operator.
-    criteria: [Criterion; 4],
-}
-
-impl VariableUse {
-    fn new(criteria: &[&Criterion]) -> Self {
-        let merge = |operator| {
-            let with_operator = criteria.iter().filter(|one| one.operator == operator);
-            Criterion::merge(operator, with_operator.copied())
+    /// The shorthand that holds for one answer; `None` if the name has no shorthand.
+    fn condition_on(&self, key: &str) -> Option<String> {
+        let product = self.step.source.step.product.get();
+        let condition = Condition {
+            variable: self.feedback.name.clone(),
+            operator: Comparison::Equal,
+            targets: vec![ConditionTarget::Text(key.to_owned())],
+            path: Tag::parse(format!("components.{product}")).ok()?,
         };
-        Self {
-            is_read: !criteria.is_empty(),
-            criteria: Comparison::ALL.map(merge),
+        shorthand::render(&Group {
+            operator: LogicalOperator::And,
+            nodes: vec![Node::Condition(condition)],
+        })
+    }
+
+    /// `uses` are those of the variables that the observation sets.
+    fn check_use(&self, report: &mut Report<'_>, uses: &[&Criterion]) {
+        let Self { own, feedback, .. } = self;
+        let name = self.name();
+        let manages = |value: &FeedbackValue| feedback.linked || value.link.is_some();
+        if uses.iter().all(|it| it.target_count() == 0) {
+            if !feedback.linked && !feedback.values.iter().any(manages) {
+                let message = format!("Nothing in the account reads `{name}`.");
+                let facts = json!({ "variable": name });
+                report.add(own.finding(Rule::Unused, NAME, facts, message));
+            }
+            return;
         }
-    }
-
-    /// Whether some condition has another truth for an answer than for none.
-    fn tells_apart(&self, key: &str) -> bool {
-        let answer = VariableValue::Text(key.to_owned());
-        self.criteria.iter().any(|one| one.tells_apart(&answer))
-    }
-}
-
-/// What the conditions outside the guide say of a variable; `None` if there are too many to
-/// read.
-fn outside_readers<'a>(report: &Report<'a>, id: VariableId) -> Option<&'a [Criterion]> {
-    let variable = &report.subject.guide[id];
-    let readers = report.subject.readers.get(&variable.name);
-    match readers.filter(|_| variable.task.is_none()) {
-        None => Some(&[]),
-        Some(readers) => readers.is_complete.then_some(&readers.list),
+        // Whether some condition has another truth for each answer than for none.
+        let is_read = feedback.values.iter().map(|value| {
+            let answer = VariableValue::Text(value.key.as_str().to_owned());
+            uses.iter().any(|one| one.tells_apart(&answer))
+        });
+        let is_read: Vec<bool> = is_read.collect();
+        if !is_read.contains(&true) {
+            return;
+        }
+        for (index, (value, is_read)) in feedback.values.iter().zip(is_read).enumerate() {
+            if is_read || manages(value) || report.skips(Rule::UnusedAnswer) {
+                continue;
+            }
+            let key = value.key.as_str();
+            let path = format!("{VALUES}[{index}]");
+            let facts = json!({ "variable": name, "answer": key });
+            let message = format!("No condition distinguishes the answer `{key}` of `{name}`.");
+            report.add(own.finding(Rule::UnusedAnswer, &path, facts, message));
+        }
     }
 }
 
 const MAX_EARLIER: usize = 20;
 
-/// An observation that sets the same name as earlier ones of its task.
-#[derive(Debug)]
-pub struct DuplicateName<'a> {
-    own: Own<'a>,
-    pub position: StepPosition,
-    pub name: &'a str,
-    /// At most `MAX_EARLIER`.
-    pub earlier: Vec<StepPosition>,
-}
+/// An observation that sets the same name as earlier ones of its task, of which `MAX_EARLIER` are
+/// listed.
+pub type DuplicateName<'a> = (Observation<'a>, Vec<StepPosition>);
 
 /// The observations of the own tasks whose names are not unique within their tasks.
 pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
     let mut known: HashMap<(usize, &str), Vec<StepPosition>> = HashMap::new();
     let mut duplicates = Vec::new();
-    for (own, position, step) in report.own_steps() {
-        let Some(feedback) = step.source.step.kind.observation_feedback() else {
-            continue;
-        };
-        let name = feedback.name.as_str();
-        let earlier = known.entry((own.index, name)).or_default();
+    for observation in own_observations(report) {
+        let Observation { position, .. } = observation;
+        let earlier = known.entry((position.task, observation.name()));
+        let earlier = earlier.or_default();
         if !earlier.is_empty() {
-            duplicates.push(DuplicateName {
-                own,
-                position,
-                name,
-                earlier: earlier.clone(),
-            });
+            duplicates.push((observation, earlier.clone()));
         }
         if earlier.len() < MAX_EARLIER {
             earlier.push(position);
@@ -194,18 +250,16 @@ pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
 /// both it and an earlier one, if that was decided.
 pub fn report_duplicate(
     report: &mut Report<'_>,
-    duplicate: &DuplicateName<'_>,
+    (observation, earlier): &DuplicateName<'_>,
     together: Option<bool>,
 ) {
-    let DuplicateName {
-        own, name, earlier, ..
-    } = duplicate;
+    let (guide, name) = (report.subject.guide, observation.name());
     let message = format!("Another observation of the task is named `{name}`, too.");
-    let mut finding = own.finding(Rule::DuplicateName, NAME, [("name", json!(name))], message);
-    if let Some(together) = together {
-        finding.facts.insert("together".to_owned(), json!(together));
-    }
-    let guide = report.subject.guide;
+    let facts = match together {
+        Some(together) => json!({ "name": name, "together": together }),
+        None => json!({ "name": name }),
+    };
+    let finding = (observation.own).finding(Rule::DuplicateName, NAME, facts, message);
     let places = earlier.iter();
     let places = places.map(|earlier| FindingPlace::at(guide, *earlier, NAME));
     report.add(finding.with_related(places));

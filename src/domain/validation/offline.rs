@@ -14,7 +14,7 @@ use crate::domain::{
     decide::WriteContext,
     external_id::ExternalId,
     ids::{StepId, TaskId},
-    import::{Absent, Document, DocumentPath, ImportContext, plan},
+    import::{Absent, Document, DocumentPath, DocumentTask, ImportContext, plan},
     step::{Cost, NewStep, ReferencedTask, SentSubtask, Step, StepContent, StepKind, StepType},
     task::{NewTask, Task, TaskContent},
     text::Name,
@@ -57,6 +57,28 @@ pub struct DocumentSet {
     setters: BTreeMap<String, Vec<(TaskId, OutsideSetter)>>,
 }
 
+/// What a subtask step names a task by.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum TaskKey {
+    Guid(TaskId),
+    ExternalId(ExternalId),
+}
+
+impl TaskKey {
+    fn new(subtask: &SentSubtask) -> Option<Self> {
+        match &subtask.external_id {
+            Some(id) => Some(Self::ExternalId(id.clone())),
+            None => subtask.guid.map(Self::Guid),
+        }
+    }
+}
+
+/// The tasks of all documents, each with the index of its document.
+type Targets<'d> = BTreeMap<TaskKey, (usize, &'d DocumentTask)>;
+
+/// A place in the documents: the index of the document, and the path of a task in it.
+type Place = (usize, String);
+
 impl DocumentSet {
     /// Plans the import of each document as a new guide. Returns its task, or why an import would
     /// refuse it.
@@ -65,110 +87,114 @@ impl DocumentSet {
         is_whole_account: bool,
         write: &WriteContext,
     ) -> (Self, Vec<Result<TaskId>>) {
-        let targets = Targets::new(&documents);
+        let mut targets = Targets::new();
+        for (index, (_, document)) in documents.iter().enumerate() {
+            for Document { task, .. } in document.all() {
+                let external_id = task.to_create().and_then(|new| new.content.external_id);
+                let external_id = external_id.map(TaskKey::ExternalId);
+                let keys = task.guid.map(TaskKey::Guid).into_iter().chain(external_id);
+                targets.extend(keys.map(|key| (key, (index, task))));
+            }
+        }
         let mut set = Self {
-            names: Vec::new(),
+            names: documents.iter().map(|(name, _)| name.clone()).collect(),
             is_whole_account,
             tasks: SourceTasks::new(),
             documents: BTreeMap::new(),
             setters: BTreeMap::new(),
         };
         let mut links = BTreeMap::new();
-        let planned = documents
-            .iter()
-            .enumerate()
-            .map(|(index, (name, document))| {
-                set.names.push(name.clone());
-                set.plan(index, document, &targets, &mut links, write)
-            });
+        let planned = documents.iter().enumerate();
+        let planned = planned.map(|(index, (_, document))| {
+            if is_whole_account {
+                check_targets(document, &targets)?;
+            }
+            set.plan(index, document, &targets, &mut links, write)
+        });
         let roots = planned.collect();
         set.link(&links);
-        set.find_setters();
         (set, roots)
     }
 
-    /// Plans the import of a document. `links` get the places of the tasks of other documents by the
-    /// ids of their stand-ins.
-    fn plan<'d>(
+    /// Plans the import of a document. Its subtask steps refer to tasks of other documents by ids that
+    /// `links` gets with the places of these tasks.
+    fn plan(
         &mut self,
         index: usize,
         document: &Document,
-        targets: &Targets<'d>,
-        links: &mut BTreeMap<TaskId, (usize, &'d str)>,
+        targets: &Targets<'_>,
+        links: &mut BTreeMap<TaskId, Place>,
         write: &WriteContext,
     ) -> Result<TaskId> {
-        if self.is_whole_account {
-            targets.check(document)?;
-        }
         let mut referenced = BTreeMap::new();
-        let mut stand_ins = SourceTasks::new();
         for sent in document.subtask_targets() {
-            let id = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
-            let target = targets.find(&sent);
-            links.extend(target.map(|target| (id, (target.document, target.path))));
-            let new = target.and_then(|target| target.task.clone());
-            let stand_in = stand_in(id, new.map_or_else(|| account_task(sent), Some), write);
-            if let Some((task, steps)) = stand_in {
-                referenced.insert(id, ReferencedTask::to(&task.task));
-                stand_ins.insert(id, (task, steps));
+            let guid = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
+            let target = TaskKey::new(&sent).and_then(|key| targets.get(&key));
+            let new = target.and_then(|(_, task)| task.to_create());
+            if let Some((index, task)) = target {
+                links.insert(guid, (*index, task.path.clone()));
+            }
+            if let Some(new) = new.or_else(|| account_task(sent)) {
+                let task = Task {
+                    guid,
+                    ..Task::create(new, None, write)
+                };
+                referenced.insert(guid, task);
             }
         }
-        let context = ImportContext::for_new_guide(write, &referenced);
+        let known = referenced.iter();
+        let known = known.map(|(guid, task)| (*guid, ReferencedTask::to(task)));
+        let known = known.collect();
+        let context = ImportContext::for_new_guide(write, &known);
         let (root, tasks) = plan_tasks(plan(document, Absent::DEFAULT, context)?);
-        self.documents
-            .extend(tasks.keys().map(|task| (*task, index)));
-        self.tasks.extend(tasks.into_iter().chain(stand_ins));
+        let stand_ins = referenced.into_iter();
+        self.tasks
+            .extend(stand_ins.filter_map(|(guid, task)| Some((guid, stand_in(task, write)?))));
+        for (guid, (task, steps)) in tasks {
+            self.add_setters(&task, steps.iter().flatten());
+            self.documents.insert(guid, index);
+            self.tasks.insert(guid, (task, steps));
+        }
         Ok(root)
     }
 
-    /// Makes subtask steps refer to the tasks of other documents in place of stand-ins.
-    fn link(&mut self, links: &BTreeMap<TaskId, (usize, &str)>) {
-        let by_place = self.documents.iter().filter_map(|(task, index)| {
-            let (source, _) = self.tasks.get(task)?;
-            match &source.origin.as_ref()?.path {
-                DocumentPath::Listed(path) => Some(((*index, path.as_str()), &source.task)),
-                DocumentPath::OfValue(_) | DocumentPath::Unlisted => None,
-            }
-        });
-        let by_place: BTreeMap<(usize, &str), &Task> = by_place.collect();
-        let linked = links.iter().filter_map(|(stand_in, place)| {
-            Some((*stand_in, ReferencedTask::to(by_place.get(place)?)))
-        });
-        let linked: BTreeMap<TaskId, ReferencedTask> = linked.collect();
-        let steps = self.tasks.values_mut().flat_map(|(_, steps)| steps);
-        for SourceStep { step, .. } in steps.flatten() {
-            let target = step.kind.subtask().and_then(|it| linked.get(&it.task));
-            if let Some(target) = target {
-                step.refer_to(target.clone());
-            }
+    fn add_setters<'s>(&mut self, task: &SourceTask, steps: impl Iterator<Item = &'s SourceStep>) {
+        for SourceStep { step, origin, .. } in steps {
+            let Some(feedback) = step.kind.observation_feedback() else {
+                continue;
+            };
+            // Ids that the plan made up are not shown.
+            let task_guid = task.origin.as_ref().and_then(|origin| origin.guid);
+            let step_guid = origin.as_ref().and_then(|origin| origin.guid);
+            let keys = feedback.values.iter();
+            let setter = OutsideSetter {
+                task: task_guid.unwrap_or(TaskId(Uuid::nil())),
+                step: step_guid.unwrap_or(StepId(Uuid::nil())),
+                title: step.title.clone(),
+                keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
+            };
+            let name = account_name(step.product, feedback.name.as_str());
+            let setters = self.setters.entry(name).or_default();
+            setters.push((task.task.guid, setter));
         }
     }
 
-    fn find_setters(&mut self) {
-        for task in self.documents.keys() {
-            let Some((source, Some(steps))) = self.tasks.get(task) else {
-                continue;
-            };
-            for SourceStep { step, origin, .. } in steps {
-                let Some(feedback) = step.kind.observation_feedback() else {
-                    continue;
-                };
-                let keys = feedback.values.iter();
-                // Ids that the plan made up are not shown.
-                let task_origin = source.origin.as_ref();
-                let setter = OutsideSetter {
-                    task: task_origin
-                        .and_then(|it| it.guid)
-                        .unwrap_or(TaskId(Uuid::nil())),
-                    step: origin
-                        .as_ref()
-                        .and_then(|it| it.guid)
-                        .unwrap_or(StepId(Uuid::nil())),
-                    title: step.title.clone(),
-                    keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
-                };
-                let name = account_name(step.product, feedback.name.as_str());
-                self.setters.entry(name).or_default().push((*task, setter));
+    /// Makes subtask steps refer to the tasks of other documents in place of stand-ins.
+    fn link(&mut self, links: &BTreeMap<TaskId, Place>) {
+        let mut linked: BTreeMap<Place, ReferencedTask> = BTreeMap::new();
+        for (guid, index) in &self.documents {
+            if let Some((SourceTask { task, origin, .. }, _)) = self.tasks.get(guid)
+                && let Some(DocumentPath::Listed(path)) = origin.as_ref().map(|it| &it.path)
+            {
+                linked.insert((*index, path.clone()), ReferencedTask::to(task));
+            }
+        }
+        let steps = self.tasks.values_mut().flat_map(|(_, steps)| steps);
+        for SourceStep { step, .. } in steps.flatten() {
+            let subtask = step.kind.subtask();
+            let place = subtask.and_then(|subtask| links.get(&subtask.task));
+            if let Some(target) = place.and_then(|place| linked.get(place)) {
+                step.refer_to(target.clone());
             }
         }
     }
@@ -253,73 +279,25 @@ fn prefix(path: &mut DocumentPath, name: &str) {
     }
 }
 
-/// A task of a document to which subtask steps may refer.
-struct Target<'d> {
-    document: usize,
-    path: &'d str,
-    /// `None` if it is invalid.
-    task: Option<NewTask>,
-}
-
-/// The tasks of all documents by their ids.
-struct Targets<'d> {
-    by_guid: BTreeMap<TaskId, Target<'d>>,
-    by_external_id: BTreeMap<ExternalId, Target<'d>>,
-}
-
-impl<'d> Targets<'d> {
-    fn new(documents: &'d [(String, Document)]) -> Self {
-        let mut targets = Self {
-            by_guid: BTreeMap::new(),
-            by_external_id: BTreeMap::new(),
+/// Refuses subtask steps whose tasks no document has.
+fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Violations> {
+    let mut violations = Violations::new();
+    let steps = document.all_steps();
+    for step in steps.filter(|step| step.step_type == Some(StepType::Subtask)) {
+        let (field, description) = match TaskKey::new(&step.subtask) {
+            Some(key) if !targets.contains_key(&key) => match key {
+                TaskKey::Guid(_) => ("subtask_id", "is the id of no task of these guides"),
+                TaskKey::ExternalId(_) => (
+                    "subtask_external_id",
+                    "is the external id of no task of these guides",
+                ),
+            },
+            _ => continue,
         };
-        for (index, (_, document)) in documents.iter().enumerate() {
-            for Document { task, .. } in document.all() {
-                let new = task.to_create();
-                let external_id = new.as_ref().and_then(|it| it.content.external_id.clone());
-                let target = || Target {
-                    document: index,
-                    path: &task.path,
-                    task: new.clone(),
-                };
-                targets.by_guid.extend(task.guid.map(|id| (id, target())));
-                targets
-                    .by_external_id
-                    .extend(external_id.map(|id| (id, target())));
-            }
-        }
-        targets
+        let path = Path::root(&step.path);
+        violations.add(&path.field(field), Reason::FieldInvalid, description);
     }
-
-    fn find(&self, subtask: &SentSubtask) -> Option<&Target<'d>> {
-        match &subtask.external_id {
-            Some(id) => self.by_external_id.get(id),
-            None => self.by_guid.get(&subtask.guid?),
-        }
-    }
-
-    /// Refuses subtask steps whose tasks no document has.
-    fn check(&self, document: &Document) -> Result<(), Violations> {
-        let mut violations = Violations::new();
-        for step in document.all_steps() {
-            let subtask = &step.subtask;
-            if step.step_type == Some(StepType::Subtask)
-                && subtask.names_task()
-                && self.find(subtask).is_none()
-            {
-                let (field, description) = match subtask.external_id {
-                    Some(_) => (
-                        "subtask_external_id",
-                        "is the external id of no task of these guides",
-                    ),
-                    None => ("subtask_id", "is the id of no task of these guides"),
-                };
-                let path = Path::root(&step.path);
-                violations.add(&path.field(field), Reason::FieldInvalid, description);
-            }
-        }
-        violations.into_result()
-    }
+    violations.into_result()
 }
 
 fn stopped() -> Error {
@@ -360,17 +338,9 @@ fn account_task(sent: SentSubtask) -> Option<NewTask> {
 }
 
 /// A task with a solution in place of one that may not be known.
-fn stand_in(
-    guid: TaskId,
-    new: Option<NewTask>,
-    write: &WriteContext,
-) -> Option<(SourceTask, Option<Vec<SourceStep>>)> {
-    let task = Task {
-        guid,
-        ..Task::create(new?, None, write)
-    };
+fn stand_in(task: Task, write: &WriteContext) -> Option<(SourceTask, Option<Vec<SourceStep>>)> {
     let new = NewStep {
-        task: guid,
+        task: task.guid,
         product: task.product,
         title: "A solution".to_owned(),
         kind: StepKind::new(StepType::Solution, Cost::default(), None, None)?,

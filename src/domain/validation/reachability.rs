@@ -13,7 +13,7 @@ use crate::domain::{
 
 use super::{
     conflict::ConflictSearch,
-    finding::{Finding, FindingPlace},
+    finding::Finding,
     formula::Literal,
     observations::{DuplicateName, duplicate_names, report_duplicate},
     report::{Own, Report},
@@ -44,12 +44,21 @@ pub fn check(report: &mut Report<'_>) {
             check_always_holds(report, &mut search, own, visits, "every walkthrough");
         }
     }
-    let steps = StepVisits::new(&walkthroughs.visits);
-    steps.check_duplicates(report, &mut search, &duplicates);
+    let mut visits: HashMap<StepPosition, Vec<&Visit>> = HashMap::new();
+    for visit in &walkthroughs.visits {
+        visits.entry(visit.position).or_default().push(visit);
+    }
+    let visits_of = |step: StepPosition| visits.get(&step).map_or(&[][..], Vec::as_slice);
+    let sees = |step: StepPosition, search: &mut Search<'_>| {
+        search
+            .formula
+            .or(visits_of(step).iter().map(|it| it.visible))
+    };
+    check_duplicates(report, &mut search, &duplicates, sees);
     if search.is_possible(walkthroughs.begins) == Some(false) {
-        let message = "The task's own dependencies cannot hold.".to_owned();
+        let message = "The task's own dependencies cannot hold.";
         let root = report.root();
-        report.add(root.finding(Rule::NeverVisible, "dependencies", [], message));
+        report.add(root.finding(Rule::NeverVisible, "dependencies", json!({}), message));
         return;
     }
     let conflicts = ConflictSearch::new(&walkthroughs);
@@ -57,15 +66,23 @@ pub fn check(report: &mut Report<'_>) {
     // From the last step: a walkthrough that sees it sees many earlier ones, so that they
     // are decided, too.
     for (own, position, step) in report.shown_steps().into_iter().rev() {
-        let sees = steps.sees(position, &mut search);
-        if decide(report, &mut search, sees) == Some(false) {
+        let is_seen = sees(position, &mut search);
+        if decide(report, &mut search, is_seen) == Some(false) {
+            let message = "No walkthrough sees the step.";
+            let mut finding = own.finding(Rule::Unreachable, "", json!({}), message);
             let end = ends.get(&position.task);
-            let end = end.filter(|(end, _)| *end < position.step);
-            let related = conflicts.find(steps.of(position));
-            report.add(unreachable(own, end.map(|(_, end)| *end), related));
+            if let Some((_, end)) = end.filter(|(end, _)| *end < position.step) {
+                finding.hint = format!(
+                    "Every walkthrough ends at the END \"{}\" before it. Move that END behind the \
+                     step, give it conditions, or delete the step.",
+                    end.source.step.title
+                );
+            }
+            finding.related = conflicts.find(visits_of(position));
+            report.add(finding);
         }
         if !step.conditions.is_empty() {
-            let visits = steps.of(position).iter();
+            let visits = visits_of(position).iter();
             let visits = visits.map(|it| (it.reached, it.condition));
             let walkthroughs = "every walkthrough that comes to the step";
             check_always_holds(report, &mut search, own, visits.collect(), walkthroughs);
@@ -89,47 +106,28 @@ fn decide(report: &mut Report<'_>, search: &mut Search<'_>, literal: Literal) ->
     is_possible
 }
 
-struct StepVisits<'a>(HashMap<StepPosition, Vec<&'a Visit>>);
-
-impl<'a> StepVisits<'a> {
-    fn new(visits: &'a [Visit]) -> Self {
-        let mut by_step: HashMap<StepPosition, Vec<&Visit>> = HashMap::new();
-        for visit in visits {
-            by_step.entry(visit.position).or_default().push(visit);
-        }
-        Self(by_step)
-    }
-
-    fn of(&self, step: StepPosition) -> &[&'a Visit] {
-        self.0.get(&step).map_or(&[], Vec::as_slice)
-    }
-
-    fn sees(&self, step: StepPosition, search: &mut Search<'_>) -> Literal {
-        search.formula.or(self.of(step).iter().map(|it| it.visible))
-    }
-
-    /// Reports the duplicates, each with whether a walkthrough sees both it and an earlier
-    /// observation of the name.
-    fn check_duplicates(
-        &self,
-        report: &mut Report<'_>,
-        search: &mut Search<'_>,
-        duplicates: &[DuplicateName<'_>],
-    ) {
-        // Whether one of the earlier observations is seen, by task and name.
-        let mut seen: HashMap<(usize, &str), Literal> = HashMap::new();
-        for duplicate in duplicates {
-            let here = self.sees(duplicate.position, search);
-            let key = (duplicate.position.task, duplicate.name);
-            let earlier = seen.get(&key).copied().unwrap_or_else(|| {
-                let first = duplicate.earlier.first();
-                first.map_or(Literal::FALSE, |first| self.sees(*first, search))
-            });
-            seen.insert(key, search.formula.or([earlier, here]));
-            let both = search.formula.and([earlier, here]);
-            let together = decide(report, search, both);
-            report_duplicate(report, duplicate, together);
-        }
+/// Reports the duplicates, each with whether a walkthrough sees both it and an earlier observation of
+/// the name.
+fn check_duplicates(
+    report: &mut Report<'_>,
+    search: &mut Search<'_>,
+    duplicates: &[DuplicateName<'_>],
+    sees: impl Fn(StepPosition, &mut Search<'_>) -> Literal,
+) {
+    // Whether one of the earlier observations is seen, by task and name.
+    let mut seen: HashMap<(usize, &str), Literal> = HashMap::new();
+    for duplicate in duplicates {
+        let (observation, earlier) = duplicate;
+        let here = sees(observation.position, search);
+        let key = (observation.position.task, observation.name());
+        let earlier = seen.get(&key).copied().unwrap_or_else(|| {
+            let first = earlier.first();
+            first.map_or(Literal::FALSE, |first| sees(*first, search))
+        });
+        seen.insert(key, search.formula.or([earlier, here]));
+        let both = search.formula.and([earlier, here]);
+        let together = decide(report, search, both);
+        report_duplicate(report, duplicate, together);
     }
 }
 
@@ -150,22 +148,8 @@ fn check_always_holds(
     let fails = search.formula.or(fails);
     if decide(report, search, fails) == Some(false) && decide(report, search, comes) == Some(true) {
         let message = format!("The dependencies hold in {walkthroughs}.");
-        report.add(own.finding(Rule::AlwaysHolds, "dependencies", [], message));
+        report.add(own.finding(Rule::AlwaysHolds, "dependencies", json!({}), message));
     }
-}
-
-fn unreachable(own: Own<'_>, end: Option<&GuideStep>, related: Vec<FindingPlace>) -> Finding {
-    let message = "No walkthrough sees the step.".to_owned();
-    let mut finding = own.finding(Rule::Unreachable, "", [], message);
-    finding.related = related;
-    if let Some(end) = end {
-        finding.hint = format!(
-            "Every walkthrough ends at the END \"{}\" before it. Move that END behind the \
-             step, give it conditions, or delete the step.",
-            end.source.step.title
-        );
-    }
-    finding
 }
 
 /// For each own task, its first END without dependencies. Each walkthrough that comes to it
@@ -208,25 +192,19 @@ fn check_outcomes(
             None => report.counts.undecided += 1,
         }
     }
-    for (example, levels) in examples {
+    for (example, mut levels) in examples {
+        levels.sort_by_key(|level| level.number());
+        let names: Vec<&str> = levels.iter().map(AsRef::as_ref).collect();
+        let whom = match names.len() == AccessLevel::ALL.len() {
+            true => "everybody".to_owned(),
+            false => names.join(", "),
+        };
+        let facts = json!({ "levels": names });
+        let message = format!("For {whom}, a walkthrough can end without an outcome.");
         report.add(Finding {
             example: walkthroughs.answers(&example),
-            ..no_outcome(report.root(), levels)
+            levels,
+            ..report.root().finding(Rule::NoOutcome, "", facts, message)
         });
-    }
-}
-
-fn no_outcome(root: Own<'_>, mut levels: Vec<AccessLevel>) -> Finding {
-    levels.sort_by_key(|level| level.number());
-    let names: Vec<&str> = levels.iter().map(AsRef::as_ref).collect();
-    let whom = match names.len() == AccessLevel::ALL.len() {
-        true => "everybody".to_owned(),
-        false => names.join(", "),
-    };
-    let facts = [("levels", json!(names))];
-    let message = format!("For {whom}, a walkthrough can end without an outcome.");
-    Finding {
-        levels,
-        ..root.finding(Rule::NoOutcome, "", facts, message)
     }
 }

@@ -64,6 +64,7 @@ pub struct Report<'a> {
     pub subject: ValidationSubject<'a>,
     pub budget: &'a Budget<'a>,
     own: Vec<Own<'a>>,
+    own_indexes: BTreeSet<usize>,
     /// The first findings that the options do not leave out, as many as have room.
     pub findings: Vec<Finding>,
     /// The counts of all findings, those that are not kept included.
@@ -72,15 +73,42 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub fn new(subject: ValidationSubject<'a>, budget: &'a Budget<'a>) -> Self {
-        let mut own = Vec::new();
-        add_own_tasks(subject.guide, 0, &mut BTreeSet::new(), &mut own);
-        Self {
+        let mut report = Self {
             subject,
             budget,
-            own,
+            own: Vec::new(),
+            own_indexes: BTreeSet::new(),
             findings: Vec::new(),
             counts: FindingCounts::default(),
+        };
+        report.add_own_tasks(0);
+        report
+    }
+
+    /// Adds a task and the tasks that it manages, in the order of the guide.
+    fn add_own_tasks(&mut self, index: usize) {
+        if !self.own_indexes.insert(index) {
+            return;
         }
+        let guide = self.subject.guide;
+        let task = guide.task(index);
+        self.own.push(Own {
+            order: self.own.len(),
+            index,
+            task,
+            step: None,
+        });
+        for subtask in guide.steps(index).iter().filter_map(|step| step.subtask) {
+            let managed = guide.task(subtask).source.task.managed;
+            if managed.is_some_and(|managed| managed.parent == task.source.task.guid) {
+                self.add_own_tasks(subtask);
+            }
+        }
+    }
+
+    /// Whether a task is the root or one that it manages.
+    pub fn is_own(&self, task: usize) -> bool {
+        self.own_indexes.contains(&task)
     }
 
     /// The task and the tasks that it manages, in the order of the guide.
@@ -172,12 +200,13 @@ impl FindingCounts {
 }
 
 impl Own<'_> {
-    pub fn finding<const N: usize>(
+    /// `facts` is an object.
+    pub fn finding(
         &self,
         rule: Rule,
         path: &str,
-        facts: [(&str, Value); N],
-        message: String,
+        facts: Value,
+        message: impl Into<String>,
     ) -> Finding {
         let place = FindingPlace::new(self.task, self.step.map(|(_, step)| step), path);
         Finding::new(rule, place, (self.order, self.step_index()), facts, message)
@@ -185,30 +214,5 @@ impl Own<'_> {
 
     pub fn step_index(&self) -> Option<usize> {
         self.step.map(|(index, _)| index)
-    }
-}
-
-/// Adds a task and the tasks that it manages, in the order of the guide.
-fn add_own_tasks<'a>(
-    guide: &'a Guide,
-    index: usize,
-    known: &mut BTreeSet<usize>,
-    own: &mut Vec<Own<'a>>,
-) {
-    if !known.insert(index) {
-        return;
-    }
-    let task = guide.task(index);
-    own.push(Own {
-        order: own.len(),
-        index,
-        task,
-        step: None,
-    });
-    for subtask in guide.steps(index).iter().filter_map(|step| step.subtask) {
-        let managed = guide.task(subtask).source.task.managed;
-        if managed.is_some_and(|managed| managed.parent == task.source.task.guid) {
-            add_own_tasks(guide, subtask, known, own);
-        }
     }
 }

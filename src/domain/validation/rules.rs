@@ -4,15 +4,15 @@
 /// Part of fingerprints. It is raised whenever the same guide may get other findings.
 pub const RULES_VERSION: u32 = 8;
 
-/// In the order of the contract's numbers.
+/// With the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
     Info = 2,
     /// Probably a mistake.
-    Warning,
+    Warning = 3,
     /// Certainly a mistake.
-    Error,
+    Error = 4,
 }
 
 /// The texts of a rule, and its default severity.

@@ -1,6 +1,7 @@
 //! Asks a SAT solver whether a literal of a formula can be true, unless random assignments already
-//! show it. The solver gets a variable for each node that the literal depends on. A gate's clauses
-//! say that it implies each of its operands, and that all of them together imply it.
+//! show it. A question gets a solver of its own, with a variable for each node that the literal
+//! depends on. The clauses of a gate say that it implies each of its operands, and that all of them
+//! together imply it.
 
 use std::{cell::Cell, collections::HashMap};
 
@@ -44,12 +45,9 @@ impl Assignment {
                 None => drop(inputs.insert(literal.node(), !literal.negated())),
             }
         }
-        let unchanged = |node| self.of(Literal::from_node(node));
         Self::new(formula, |node| {
-            inputs
-                .get(&node)
-                .copied()
-                .unwrap_or_else(|| unchanged(node))
+            let changed = inputs.get(&node).copied();
+            changed.unwrap_or_else(|| self.of(Literal::from_node(node)))
         })
     }
 }
@@ -60,9 +58,6 @@ pub struct Search<'a> {
     budget: &'a Budget<'a>,
     /// Literals that were true in an assignment of the solver, and literals that cannot be true.
     known: HashMap<Literal, bool>,
-    /// For each node, the last question that depends on it, and its variable in that question.
-    variables: Vec<(usize, Var)>,
-    question: usize,
 }
 
 impl<'a> Search<'a> {
@@ -71,8 +66,6 @@ impl<'a> Search<'a> {
             formula,
             budget,
             known: HashMap::from([(Literal::FALSE, false)]),
-            variables: Vec::new(),
-            question: 0,
         }
     }
 
@@ -98,51 +91,33 @@ impl<'a> Search<'a> {
         if needs_impossible || is_impossible(&literal) {
             return Some(None);
         }
-        let example = self.solve(literal);
-        if let Some(None) = example {
-            self.known.insert(literal, false);
-        }
-        example
-    }
-
-    /// Makes a variable for each node that the literal depends on, and clauses for each gate among
-    /// them, and asks the solver.
-    fn solve(&mut self, literal: Literal) -> Option<Option<Assignment>> {
-        let budget = QuestionBudget {
-            budget: self.budget,
-            decision: DECISION_WORK,
-            left: Cell::new(MAX_QUESTION_WORK),
+        let nodes = self.formula.nodes_of(literal);
+        let gates = || {
+            let gates = nodes
+                .iter()
+                .map(|node| (*node, self.formula.operands(*node)));
+            gates.filter_map(|(node, operands)| Some((Literal::from_node(node), operands?)))
         };
-        let mut solver = Solver::new(SolverOpts::default(), budget);
-        self.question += 1;
-        self.variables.resize(self.formula.len(), (0, Var::UNDEF));
-        let (mut nodes, mut gates) = (Vec::new(), Vec::new());
-        let mut open = vec![literal.node()];
-        while let Some(node) = open.pop() {
-            let Some(variable) = self.variables.get_mut(node) else {
-                continue;
-            };
-            if variable.0 == self.question {
-                continue;
-            }
-            let operands = self.formula.operands(node);
-            *variable = (
-                self.question,
-                solver.new_var(lbool::UNDEF, operands.is_none()),
-            );
-            nodes.push(node);
-            solver.cb_mut().decision += 1;
-            if let Some(operands) = operands {
-                open.extend(operands.iter().map(|operand| operand.node()));
-                solver.cb_mut().decision += operands.len();
-                gates.push((Literal::from_node(node), operands));
-            }
-        }
+        let operand_count: usize = gates().map(|(_, operands)| operands.len()).sum();
+        let mut solver = Solver::new(
+            SolverOpts::default(),
+            QuestionBudget {
+                budget: self.budget,
+                decision: DECISION_WORK + nodes.len() + operand_count,
+                left: Cell::new(MAX_QUESTION_WORK),
+            },
+        );
+        // Only inputs are decided. The values of gates follow.
+        let variables = nodes.iter().map(|node| {
+            let is_input = self.formula.operands(*node).is_none();
+            (*node, solver.new_var(lbool::UNDEF, is_input))
+        });
+        let variables: HashMap<usize, Var> = variables.collect();
         let lit = |literal: Literal| {
-            let variable = self.variables.get(literal.node());
-            Lit::new(variable.map_or(Var::UNDEF, |it| it.1), !literal.negated())
+            let variable = variables.get(&literal.node()).copied();
+            Lit::new(variable.unwrap_or(Var::UNDEF), !literal.negated())
         };
-        for (gate, operands) in gates {
+        for (gate, operands) in gates() {
             for operand in operands {
                 solver.add_clause_reuse(&mut vec![lit(!gate), lit(*operand)]);
             }
@@ -154,20 +129,20 @@ impl<'a> Search<'a> {
         if solver.cb().stop() {
             return None;
         }
-        let result = solver.solve_limited(&[]);
-        if result != lbool::TRUE {
-            return (result == lbool::FALSE).then_some(None);
+        let answer = solver.solve_limited(&[]);
+        if answer == lbool::FALSE {
+            self.known.insert(literal, false);
+            return Some(None);
+        }
+        if answer != lbool::TRUE {
+            return None;
         }
         let is_true = |literal: Literal| solver.value_lit(lit(literal)) == lbool::TRUE;
-        let literals = nodes.into_iter().map(Literal::from_node);
+        let literals = nodes.iter().copied().map(Literal::from_node);
         let true_ones = literals.map(|one| if is_true(one) { one } else { !one });
         self.known.extend(true_ones.map(|one| (one, true)));
         // Inputs that the literal does not depend on are false.
-        let is_asked = |node: usize| {
-            let variable = self.variables.get(node);
-            variable.is_some_and(|it| it.0 == self.question)
-        };
-        let input = |node| is_asked(node) && is_true(Literal::from_node(node));
+        let input = |node| variables.contains_key(&node) && is_true(Literal::from_node(node));
         Some(Some(Assignment::new(&self.formula, input)))
     }
 }

@@ -38,7 +38,7 @@ fn check_published(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, subt
     }
     let name = subtask.source.task.name.as_str();
     let published = content.published.get();
-    let facts = [("subtask", json!(name)), ("published", json!(published))];
+    let facts = json!({ "subtask": name, "published": published });
     let message = format!("`published` of the subtask \"{name}\" is {published}.");
     report.add(own.finding(Rule::SubtaskUnpublished, SUBTASK, facts, message));
 }
@@ -53,7 +53,7 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
     }
     let names: Vec<&str> = without.iter().map(AsRef::as_ref).collect();
     let name = subtask.source.task.name.as_str();
-    let facts = [("subtask", json!(name)), ("levels", json!(names))];
+    let facts = json!({ "subtask": name, "levels": names });
     let names = names.join(", ");
     let message =
         format!("Levels that may see the task may not see the subtask \"{name}\": {names}.");
@@ -84,7 +84,7 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
     }
     for own in too_deep.iter().filter_map(|(_, at)| own_steps.get(at)) {
         let message = format!("More than {MAX_SUBTASK_LEVELS} levels of subtasks.");
-        let facts = [("levels", json!(MAX_SUBTASK_LEVELS))];
+        let facts = json!({ "levels": MAX_SUBTASK_LEVELS });
         report.add(own.finding(Rule::TooDeep, SUBTASK, facts, message));
     }
     !too_deep.is_empty()
@@ -176,7 +176,7 @@ fn cycle_finding(guide: &Guide, own: Own<'_>, cycle: &[StepPosition]) -> Finding
         1 => "Following the subtask step leads back to the task.".to_owned(),
         steps => format!("Following {steps} subtask steps leads back to the task."),
     };
-    let facts = [("tasks", json!(names)), ("steps", json!(cycle.len()))];
+    let facts = json!({ "tasks": names, "steps": cycle.len() });
     let places = cycle.iter();
     let places = places.map(|step| FindingPlace::at(guide, *step, SUBTASK));
     let finding = own.finding(Rule::Cycle, SUBTASK, facts, message);

@@ -4,12 +4,12 @@
 //! The inputs choose the level, the values at the start and the answers. A variable has one
 //! literal for each of its [`ValueClasses`]; exactly one of them is true.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::domain::{
     analysis::{
         self, Budget, CompiledCondition, Criterion, Evaluator, Guide, GuideStep, Unpublished,
-        VariableId, evaluate,
+        ValueClasses, VariableId, evaluate,
     },
     dependency::Comparison,
     step::StepType,
@@ -19,7 +19,6 @@ use crate::domain::{
 use super::{
     formula::{Formula, Literal},
     search::Assignment,
-    value_classes::ValueClasses,
 };
 
 /// A step in walkthroughs, as it is reached in one way.
@@ -41,13 +40,13 @@ pub struct Walkthroughs<'a> {
     /// answer.
     answers: Vec<Vec<(Literal, usize)>>,
     pub levels: Vec<(Literal, AccessLevel)>,
-    variables: HashMap<VariableId, ReadVariable>,
+    variables: HashMap<VariableId, ReadVariable<'a>>,
 }
 
 /// A variable that conditions read.
 #[derive(Debug)]
-struct ReadVariable {
-    classes: ValueClasses,
+struct ReadVariable<'a> {
+    classes: ValueClasses<'a>,
     /// Whether it is not answered at the start of every walkthrough.
     starts_unanswered: bool,
     /// For each class, whether the value is in it at the current step of the walk.
@@ -80,7 +79,7 @@ impl<'a> Walkthroughs<'a> {
         (!all.is_stopped()).then_some(all)
     }
 
-    pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses> {
+    pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses<'a>> {
         Some(&self.variables.get(&variable)?.classes)
     }
 
@@ -168,8 +167,8 @@ impl Evaluator for Walkthroughs<'_> {
         let Some(read) = self.variables.get(&condition.variable) else {
             return Literal::FALSE;
         };
-        let told_apart = read.classes.told_apart(&condition.criterion).into_iter();
-        let told_apart = told_apart.filter_map(|class| read.values.get(class));
+        let told_apart = read.classes.told_apart(&condition.criterion).iter();
+        let told_apart = told_apart.filter_map(|class| read.values.get(*class));
         let is_told_apart = self.formula.or(told_apart.copied());
         match condition.criterion.operator {
             Comparison::NotEqual => !is_told_apart,
@@ -249,7 +248,7 @@ impl Evaluator for Walkthroughs<'_> {
 /// How the steps that walkthroughs can see read a variable.
 #[derive(Clone, Default)]
 struct Reads<'a> {
-    criteria: Vec<&'a Criterion>,
+    criteria: BTreeSet<&'a Criterion>,
     is_set: bool,
     /// Whether it is read before an observation sets it.
     before_set: bool,
@@ -260,7 +259,7 @@ fn list_reads(guide: &Guide, unpublished: Unpublished) -> Vec<Reads<'_>> {
     fn add<'a>(all: &mut [Reads<'a>], conditions: &'a [CompiledCondition]) {
         for condition in conditions {
             if let Some(reads) = all.get_mut(condition.variable.0) {
-                reads.criteria.push(&condition.criterion);
+                reads.criteria.insert(&condition.criterion);
                 reads.before_set |= !reads.is_set;
             }
         }

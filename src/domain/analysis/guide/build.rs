@@ -10,13 +10,13 @@ use crate::domain::{dependency::Group, ids::TaskId};
 use super::{
     Guide, GuideLimit, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
     SourceTasks, StepPosition,
-    size::{GuideSize, groups, task_weight},
+    size::{GuideSize, groups, guide_weight},
 };
 use crate::domain::analysis::{
     budget::StopSignal,
     condition::{CompiledCondition, compile},
     names::{KnownVariables, account_name, parse_account_name},
-    value::ValueSet,
+    value::KeySet,
     variable::{Outside, OutsideSetter, Variable, VariableId},
 };
 
@@ -37,8 +37,11 @@ impl GuideDraft {
     /// The guide of the task `root`. `sources` has the tasks of the guide and may have others.
     /// `None` if the root is not among them.
     pub fn new(root: TaskId, mut sources: SourceTasks, known: &KnownVariables) -> Option<Self> {
+        let mut draft = Self {
+            weight: guide_weight(&sources),
+            ..Self::default()
+        };
         let (task, steps) = sources.remove(&root)?;
-        let mut draft = Self::default();
         draft.add_task(task, steps, 0);
         draft.add_subtasks(&mut sources);
         draft.name_variables();
@@ -97,7 +100,7 @@ impl GuideDraft {
             match keys_left.checked_sub(setter_keys().count()) {
                 Some(left) => {
                     keys_left = left;
-                    let keys = || ValueSet::from_keys(setter_keys());
+                    let keys = || KeySet::new(setter_keys());
                     variable.keys = (!variable.may_be_anything()).then(keys);
                 }
                 None => {
@@ -150,7 +153,6 @@ impl GuideDraft {
         if self.guide.limit.is_some() && steps.is_none() {
             source.task.content.dependencies = None;
         }
-        self.weight += task_weight(&source, steps.as_deref().unwrap_or_default());
         let index = self.guide.tasks.len();
         self.guide.indexes.insert(source.task.guid, index);
         self.guide.tasks.push(GuideTask {

@@ -40,18 +40,16 @@ pub(super) fn groups<'a>(
 
 /// How much work it is to compile a guide: its steps, conditions, targets and keys.
 pub fn guide_weight(tasks: &SourceTasks) -> usize {
-    let tasks = tasks.values();
-    tasks
-        .map(|(task, steps)| task_weight(task, steps.as_deref().unwrap_or_default()))
-        .sum()
-}
-
-pub(super) fn task_weight(task: &SourceTask, steps: &[SourceStep]) -> usize {
-    let of_steps = steps.iter().map(|source| {
+    let of_step = |source: &SourceStep| {
         let feedback = source.step.kind.feedback();
         let keys = feedback.map_or(0, |feedback| feedback.values.len());
         let languages = source.translations.len();
         1 + keys * (1 + languages) + languages
+    };
+    let of_tasks = tasks.values().map(|(task, steps)| {
+        let steps = steps.as_deref().unwrap_or_default();
+        let of_groups: usize = groups(task, steps).map(Group::weight).sum();
+        1 + steps.iter().map(of_step).sum::<usize>() + of_groups
     });
-    1 + of_steps.sum::<usize>() + groups(task, steps).map(Group::weight).sum::<usize>()
+    of_tasks.sum()
 }

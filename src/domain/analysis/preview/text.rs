@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, GuideTask, TranslationState},
+    analysis::{Guide, GuideStep, GuideTask},
     feedback::{Feedback, FeedbackValue},
     json::Instruction,
-    translation::{Language, StepTranslation},
+    translation::Language,
 };
 
 /// The languages of a preview, in the order of preference. The source is the last choice.
@@ -61,7 +61,7 @@ impl TextLanguages {
             let Some(language) = wanted else {
                 return Some((step.source.step.title.as_str(), false));
             };
-            let own = translation_of(step, language).and_then(|(translation, state)| {
+            let own = step.translation(language).and_then(|(translation, state)| {
                 Some((translation.title.as_ref()?.as_str(), state.outdated_title))
             });
             own.or_else(|| name_in(guide.subtask(step)?, wanted))
@@ -73,7 +73,7 @@ impl TextLanguages {
         self.choose(|language| match language {
             None => step.source.has_body.then_some(((), false)),
             Some(language) => {
-                let (_, state) = translation_of(step, language)?;
+                let (_, state) = step.translation(language)?;
                 state.has_body.then_some(((), state.outdated_rest))
             }
         })
@@ -87,7 +87,7 @@ impl TextLanguages {
             let (instructions, outdated) = match language {
                 None => (&step.source.step.content.instructions, false),
                 Some(language) => {
-                    let (translation, state) = translation_of(step, language)?;
+                    let (translation, state) = step.translation(language)?;
                     (&translation.instructions, state.outdated_rest)
                 }
             };
@@ -103,7 +103,7 @@ impl TextLanguages {
         question: &'a Feedback,
     ) -> Vec<(&'a FeedbackValue, Option<ChosenText<'a, &'a str>>)> {
         let translated = self.0.iter().filter_map(|language| {
-            let (translation, state) = translation_of(step, language)?;
+            let (translation, state) = step.translation(language)?;
             let values = translation.feedback.as_ref()?.values.iter();
             let texts = values.map(|value| (value.key.as_str(), value.value.as_str()));
             Some((language, (texts.collect(), state.outdated_rest)))
@@ -143,21 +143,9 @@ impl TextLanguages {
 }
 
 fn name_in<'a>(task: &'a GuideTask, language: Option<&Language>) -> Option<(&'a str, bool)> {
-    let source = &task.source;
     let Some(language) = language else {
-        return Some((source.task.name.as_str(), false));
+        return Some((task.source.task.name.as_str(), false));
     };
-    let translation = source.task.content.translations.get(language)?;
-    let state = source.translations.get(language);
-    let outdated = state.is_some_and(|state| state.outdated_title);
-    Some((translation.name.as_ref()?.as_str(), outdated))
-}
-
-fn translation_of<'a>(
-    step: &'a GuideStep,
-    language: &Language,
-) -> Option<(&'a StepTranslation, TranslationState)> {
-    let translation = step.source.step.content.translations.get(language)?;
-    let state = step.source.translations.get(language);
-    Some((translation, state.copied().unwrap_or_default()))
+    let (translation, state) = task.translation(language)?;
+    Some((translation.name.as_ref()?.as_str(), state.outdated_title))
 }

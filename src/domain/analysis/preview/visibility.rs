@@ -10,25 +10,25 @@ use crate::domain::{
     task::AccessLevel,
 };
 
-use super::{Answers, GuideState, PreviewOptions, VariablesByName};
+use super::{GuideState, PreviewOptions, VariablesByName};
 
-/// Why a task or step is not visible, in the order of the contract's numbers.
+/// Why a task or step is not visible, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibilityReason {
     NotPublished = 1,
     /// The roles of the task lack the level.
-    Level,
-    Condition,
+    Level = 2,
+    Condition = 3,
     /// A visible END comes before it.
-    AfterEnd,
+    AfterEnd = 4,
     /// The task that the step refers to is not visible.
-    SubtaskHidden,
+    SubtaskHidden = 5,
     /// The step leads back to a task that the walk is inside of.
-    SubtaskCycle,
+    SubtaskCycle = 6,
     /// Its task, or the subtask step that it is reached by, is not visible.
-    TaskHidden,
+    TaskHidden = 7,
     /// It may depend on a value that is not known.
-    UnknownValue,
+    UnknownValue = 8,
 }
 
 #[derive(Clone, Debug)]
@@ -44,10 +44,18 @@ pub struct ListedStep {
 /// later walks would find unanswered stay unknown.
 const VISIT_WORK: usize = 38;
 
+/// A guide as it is seen in one state.
+pub struct GuideView<'a> {
+    pub guide: &'a Guide,
+    options: &'a PreviewOptions,
+    pub state: GuideState,
+    pub evaluation: Evaluation<Truth>,
+}
+
 struct PreviewEvaluator<'a> {
     guide: &'a Guide,
-    state: &'a GuideState,
     options: &'a PreviewOptions,
+    state: &'a GuideState,
     budget: &'a Budget<'a>,
 }
 
@@ -93,141 +101,130 @@ impl PreviewOptions {
     }
 }
 
-/// Evaluates a guide. Mutates `state`: a variable becomes unanswered if only the guide sets it and all
-/// of its observations are hidden. That may hide further observations, so it is repeated until nothing
-/// changes. If no observation is left that could be asked, all remaining variables that only the guide
-/// sets become unanswered, too. `None` if nobody waits for it any more.
-pub fn resolve_visibility(
-    guide: &Guide,
-    state: &mut GuideState,
-    options: &PreviewOptions,
-    budget: &Budget<'_>,
-) -> Option<Evaluation<Truth>> {
-    loop {
-        let mut evaluator = PreviewEvaluator {
-            guide,
-            state,
-            options,
-            budget,
+impl<'a> GuideView<'a> {
+    /// Evaluates a guide. A variable becomes unanswered if only the guide sets it and all of its
+    /// observations are hidden. That may hide further observations, so it is repeated until nothing
+    /// changes. If no observation is left that could be asked, all remaining variables that only the
+    /// guide sets become unanswered, too. `None` if nobody waits for it any more.
+    pub fn new(
+        guide: &'a Guide,
+        options: &'a PreviewOptions,
+        mut state: GuideState,
+        budget: &Budget<'_>,
+    ) -> Option<Self> {
+        loop {
+            let mut evaluator = PreviewEvaluator {
+                guide,
+                options,
+                state: &state,
+                budget,
+            };
+            let view = Self {
+                evaluation: evaluate(guide, &mut evaluator)?,
+                guide,
+                options,
+                state,
+            };
+            let shown = view.shown_variables();
+            let mut open: Vec<VariableId> = (0..guide.variables.len()).map(VariableId).collect();
+            open.retain(|id| guide[*id].is_set_in_guide_only() && view.state.value(*id).is_none());
+            let has_hidden = open.iter().any(|id| !shown.contains(id));
+            if has_hidden && budget.work.spend(VISIT_WORK * guide.route.len()) {
+                open.retain(|id| !shown.contains(id));
+            } else if open.is_empty() || !view.next_observation().is_empty() {
+                return Some(view);
+            }
+            state = view.state;
+            open.into_iter().for_each(|id| state.set_unanswered(id));
+        }
+    }
+
+    /// The variables that visible and undetermined observations set.
+    fn shown_variables(&self) -> BTreeSet<VariableId> {
+        let visits = self.evaluation.visits.iter();
+        let shown = visits.filter(|visit| visit.visible != Truth::False);
+        let variables = shown.flat_map(|visit| &self.guide[visit.position].sets);
+        variables.copied().collect()
+    }
+
+    /// The names in the answers whose observations are all in the guide and all hidden.
+    pub fn hidden_answers(&self, names: &VariablesByName<'_>) -> Vec<String> {
+        let shown = self.shown_variables();
+        let is_hidden = |name: &str| {
+            let set = names.get(name).into_iter().flatten().copied();
+            let mut set = set.filter(|id| !self.guide[*id].setters.is_empty());
+            let is_shown =
+                |id: VariableId| self.guide[id].outside.may_exist() || shown.contains(&id);
+            set.clone().next().is_some() && !set.any(is_shown)
         };
-        let evaluation = evaluate(guide, &mut evaluator)?;
-        let shown = shown_variables(guide, &evaluation);
-        let mut open: Vec<VariableId> = (0..guide.variables.len()).map(VariableId).collect();
-        open.retain(|id| guide[*id].is_set_in_guide_only() && state.value(*id).is_none());
-        let has_hidden = open.iter().any(|id| !shown.contains(id));
-        if has_hidden && budget.work.spend(VISIT_WORK * guide.route.len()) {
-            open.retain(|id| !shown.contains(id));
-        } else if open.is_empty() || !next_observation(guide, &evaluation, state).is_empty() {
-            return Some(evaluation);
-        }
-        open.into_iter().for_each(|id| state.set_unanswered(id));
+        let answers = self.options.answers.iter();
+        let hidden =
+            answers.filter(|(name, value)| **value != VariableValue::Unanswered && is_hidden(name));
+        hidden.map(|(name, _)| name.clone()).collect()
     }
-}
 
-/// The variables that visible and undetermined observations set.
-fn shown_variables(guide: &Guide, evaluation: &Evaluation<Truth>) -> BTreeSet<VariableId> {
-    let visits = evaluation.visits.iter();
-    let shown = visits.filter(|visit| visit.visible != Truth::False);
-    let variables = shown.flat_map(|visit| &guide[visit.position].sets);
-    variables.copied().collect()
-}
+    /// The first observation that is visible and has no known value: the subtask steps that lead to
+    /// it, and itself.
+    pub fn next_observation(&self) -> Vec<StepPosition> {
+        let mut visits = self.evaluation.visits.iter();
+        let next = visits.find(|visit| {
+            let step = &self.guide[visit.position];
+            let is_open = !step.sets.is_empty() && self.state.answer(step).is_none();
+            visit.visible == Truth::True && is_open
+        });
+        next.map_or(Vec::new(), |visit| self.guide.way_to(visit.stop))
+    }
 
-/// The names in the answers whose observations are all in the guide and all hidden.
-pub fn hidden_answers(
-    guide: &Guide,
-    names: &VariablesByName<'_>,
-    evaluation: &Evaluation<Truth>,
-    answers: &Answers,
-) -> Vec<String> {
-    let shown = shown_variables(guide, evaluation);
-    let is_hidden = |name: &str| {
-        let set = names.get(name).into_iter().flatten();
-        let mut set = set.filter(|id| !guide[**id].setters.is_empty()).peekable();
-        let is_shown = |id: VariableId| guide[id].outside.may_exist() || shown.contains(&id);
-        set.peek().is_some() && !set.any(|id| is_shown(*id))
-    };
-    let hidden = answers
-        .iter()
-        .filter(|(name, value)| **value != VariableValue::Unanswered && is_hidden(name));
-    hidden.map(|(name, _)| name.clone()).collect()
-}
+    pub fn task_reasons(&self) -> Vec<VisibilityReason> {
+        use VisibilityReason::{Condition, Level, NotPublished, UnknownValue};
+        let content = &self.guide.root().source.task.content;
+        let is_published = self.options.unpublished.shows(content.published);
+        let holds = self.evaluation.task_holds;
+        applying([
+            (!is_published, NotPublished),
+            (!self.options.has_level(&content.roles), Level),
+            (holds == Truth::False, Condition),
+            (holds == Truth::Unknown, UnknownValue),
+        ])
+    }
 
-impl ListedStep {
-    pub(super) fn new(guide: &Guide, visit: &Visit<Truth>) -> Self {
-        Self {
+    pub fn listed_step(&self, visit: &Visit<Truth>) -> ListedStep {
+        use VisibilityReason::{
+            AfterEnd, Condition, NotPublished, SubtaskCycle, SubtaskHidden, TaskHidden,
+            UnknownValue,
+        };
+        let subtask = visit.subtask.map_or(Truth::True, |subtask| {
+            Truth::all([subtask.is_open, subtask.condition])
+        });
+        let is_cycle = self.guide.stop(visit.stop).entry == SubtaskEntry::Cycle;
+        let parts = [visit.condition, visit.before_end, subtask, visit.entered];
+        let mut via = self.guide.way_to(visit.stop);
+        via.pop();
+        ListedStep {
             position: visit.position,
-            via: guide.via(visit.stop),
+            via,
             visible: visit.visible,
-            reasons: step_reasons(guide, visit),
+            reasons: applying([
+                (visit.published == Truth::False, NotPublished),
+                (visit.condition == Truth::False, Condition),
+                (visit.before_end == Truth::False, AfterEnd),
+                (subtask != Truth::True, SubtaskHidden),
+                (is_cycle, SubtaskCycle),
+                (visit.entered != Truth::True, TaskHidden),
+                (parts.contains(&Truth::Unknown), UnknownValue),
+            ]),
         }
     }
-}
-
-/// The first observation that is visible and has no known value: the subtask steps that lead to it,
-/// and itself.
-pub fn next_observation(
-    guide: &Guide,
-    evaluation: &Evaluation<Truth>,
-    state: &GuideState,
-) -> Vec<StepPosition> {
-    let mut visible = evaluation
-        .visits
-        .iter()
-        .filter(|visit| visit.visible == Truth::True);
-    let next = visible.find(|visit| {
-        let step = &guide[visit.position];
-        !step.sets.is_empty() && state.answer(step).is_none()
-    });
-    next.map_or(Vec::new(), |visit| {
-        let mut stops = guide.via(visit.stop);
-        stops.push(visit.position);
-        stops
-    })
 }
 
 impl Guide {
-    /// The subtask steps that lead to a stop, the outermost first.
-    fn via(&self, stop: usize) -> Vec<StepPosition> {
-        let stops = self.stops_up_from(stop).skip(1);
-        let mut via: Vec<StepPosition> = stops.map(|stop| stop.position).collect();
-        via.reverse();
-        via
+    /// The step of a stop, after the subtask steps that lead to it, the outermost first.
+    fn way_to(&self, stop: usize) -> Vec<StepPosition> {
+        let stops = self.stops_up_from(stop);
+        let mut way: Vec<StepPosition> = stops.map(|stop| stop.position).collect();
+        way.reverse();
+        way
     }
-}
-
-pub fn task_reasons(
-    guide: &Guide,
-    evaluation: &Evaluation<Truth>,
-    options: &PreviewOptions,
-) -> Vec<VisibilityReason> {
-    use VisibilityReason::{Condition, Level, NotPublished, UnknownValue};
-    let content = &guide.root().source.task.content;
-    applying([
-        (!options.unpublished.shows(content.published), NotPublished),
-        (!options.has_level(&content.roles), Level),
-        (evaluation.task_holds == Truth::False, Condition),
-        (evaluation.task_holds == Truth::Unknown, UnknownValue),
-    ])
-}
-
-fn step_reasons(guide: &Guide, visit: &Visit<Truth>) -> Vec<VisibilityReason> {
-    let subtask = visit.subtask.map_or(Truth::True, |subtask| {
-        Truth::all([subtask.is_open, subtask.condition])
-    });
-    let is_cycle = guide.stop(visit.stop).entry == SubtaskEntry::Cycle;
-    let parts = [visit.condition, visit.before_end, subtask, visit.entered];
-    use VisibilityReason::{
-        AfterEnd, Condition, NotPublished, SubtaskCycle, SubtaskHidden, TaskHidden, UnknownValue,
-    };
-    applying([
-        (visit.published == Truth::False, NotPublished),
-        (visit.condition == Truth::False, Condition),
-        (visit.before_end == Truth::False, AfterEnd),
-        (subtask != Truth::True, SubtaskHidden),
-        (is_cycle, SubtaskCycle),
-        (visit.entered != Truth::True, TaskHidden),
-        (parts.contains(&Truth::Unknown), UnknownValue),
-    ])
 }
 
 fn applying<const N: usize>(reasons: [(bool, VisibilityReason); N]) -> Vec<VisibilityReason> {

@@ -1,0 +1,122 @@
+//! The values of a variable, divided into classes that no condition can tell apart.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ordered_float::OrderedFloat;
+
+use crate::domain::{analysis::budget::Budget, dependency::Comparison};
+
+use super::{Criterion, Form, KeySet, VariableValue};
+
+/// About this many values are tried per target, for a variable that can have any value.
+const VALUES_PER_TARGET: usize = 8;
+/// The work to compare a value with the targets of a criterion.
+const COMPARISON_WORK: usize = 8;
+
+/// The classes of a variable's values. The first contains the unanswered value.
+#[derive(Clone, Debug)]
+pub struct ValueClasses<'a> {
+    of_keys: HashMap<String, usize>,
+    /// For each criterion, the classes that it tells apart from [`Self::UNANSWERED`], sorted.
+    told_apart: HashMap<&'a Criterion, Vec<usize>>,
+    count: usize,
+}
+
+impl<'a> ValueClasses<'a> {
+    pub const UNANSWERED: usize = 0;
+
+    /// The classes of a variable that conditions with these criteria read; `None` if to find them
+    /// takes too much work. The variable can have the keys `possible`, or any value. `keys` are the
+    /// answers of the guide's observations that set it.
+    pub fn new<'k>(
+        possible: Option<&KeySet>,
+        keys: impl Iterator<Item = &'k str>,
+        criteria: &BTreeSet<&'a Criterion>,
+        budget: &Budget<'_>,
+    ) -> Option<Self> {
+        let targets: usize = criteria.iter().map(|one| one.target_count()).sum();
+        let count = possible.map_or(VALUES_PER_TARGET * targets, |keys| keys.iter().len());
+        let work = COMPARISON_WORK * (count + targets);
+        if !budget.work.spend(work.saturating_mul(1 + criteria.len())) {
+            return None;
+        }
+        let keys: Vec<&str> = match possible {
+            Some(possible) => possible.iter().collect(),
+            None => keys.collect(),
+        };
+        let others = match possible {
+            Some(_) => Vec::new(),
+            None => values_told_apart(criteria.iter().flat_map(|one| &one.targets)),
+        };
+        let forms_of_key = |key: &&str| VariableValue::Text((*key).to_owned()).forms();
+        let forms = keys.iter().map(forms_of_key).chain(others);
+        // The classes, by whether each criterion tells them apart from the unanswered value.
+        let unanswered = vec![false; criteria.len()];
+        let mut classes = HashMap::from([(unanswered, Self::UNANSWERED)]);
+        let class_of = forms.map(|forms| {
+            let told_by = criteria.iter().map(|one| one.tells_forms_apart(&forms));
+            let next = classes.len();
+            *classes.entry(told_by.collect()).or_insert(next)
+        });
+        let class_of: Vec<usize> = class_of.collect();
+        let told_apart = criteria.iter().enumerate().map(|(index, criterion)| {
+            let told_by_it = |told_by: &Vec<bool>| told_by.get(index) == Some(&true);
+            let told = classes.iter().filter(|(told_by, _)| told_by_it(told_by));
+            let mut told: Vec<usize> = told.map(|(_, class)| *class).collect();
+            told.sort_unstable();
+            (*criterion, told)
+        });
+        Some(Self {
+            of_keys: keys.into_iter().map(str::to_owned).zip(class_of).collect(),
+            told_apart: told_apart.collect(),
+            count: classes.len(),
+        })
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The class of an answer of the guide's observations.
+    pub fn of_key(&self, key: &str) -> usize {
+        self.of_keys.get(key).copied().unwrap_or(Self::UNANSWERED)
+    }
+
+    /// The classes that a criterion tells apart from [`Self::UNANSWERED`].
+    pub fn told_apart(&self, criterion: &Criterion) -> &[usize] {
+        self.told_apart.get(criterion).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a criterion holds, for each class.
+    pub fn outcomes(&self, criterion: &Criterion) -> Vec<bool> {
+        let is_negated = criterion.operator == Comparison::NotEqual;
+        let told_apart = self.told_apart(criterion);
+        let classes = 0..self.count;
+        classes
+            .map(|class| told_apart.binary_search(&class).is_ok() != is_negated)
+            .collect()
+    }
+}
+
+/// The forms of values of every kind that conditions with these targets can tell apart. Conditions
+/// tell any other value from none of these, or not from an unanswered variable.
+fn values_told_apart<'a>(targets: impl Iterator<Item = &'a Form>) -> Vec<Vec<Form>> {
+    let mut values = Vec::new();
+    let mut numbers = BTreeSet::new();
+    for form in targets.collect::<BTreeSet<&Form>>() {
+        if let Form::Text(text) = form {
+            values.push(VariableValue::Text(text.clone()).forms());
+        }
+        if let Some(number) = form.number() {
+            let near = [number.next_down(), number, number.next_up()].into_iter();
+            numbers.extend(near.filter(|it| it.is_finite()).map(OrderedFloat));
+        }
+    }
+    for number in numbers {
+        values.push(VariableValue::Number(number.0).forms());
+        // A text that spells it as no target does.
+        values.push(vec![Form::Number(number)]);
+    }
+    values.extend([true, false].map(|value| VariableValue::Bool(value).forms()));
+    values
+}
