@@ -34,8 +34,7 @@ use crate::domain::{
 pub use finding::{Finding, FindingPlace};
 pub use offline::{DocumentSet, OfflineFindings, UncheckedVariable};
 pub use options::{
-    MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
-    ValidationOptions,
+    MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, Suppression, ValidationOptions,
 };
 pub use report::{FindingCounts, OtherGuides, ValidationSubject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};

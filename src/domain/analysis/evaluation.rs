@@ -88,7 +88,6 @@ pub struct TaskVisit<V> {
 
 #[derive(Clone, Debug)]
 pub struct Evaluation<V> {
-    pub task_is_open: V,
     /// Whether the dependencies of the task hold.
     pub task_holds: V,
     /// Whether the task of the guide is visible: it is open and its dependencies hold.
@@ -100,9 +99,9 @@ pub struct Evaluation<V> {
 /// Walks through a guide; `None` if it was stopped.
 pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evaluation<E::Value>> {
     let root = guide.root().dependencies();
-    let task_is_open = evaluator.task_is_open(0);
+    let is_open = evaluator.task_is_open(0);
     let task_holds = evaluator.holds(root);
-    let root_visible = evaluator.all([task_is_open, task_holds]);
+    let root_visible = evaluator.all([is_open, task_holds]);
     let mut visits = Vec::with_capacity(guide.route.len());
     let mut seen: Vec<Option<E::Value>> = Vec::with_capacity(guide.route.len());
     // For each task that the walk is inside of, whether no END was visible.
@@ -169,7 +168,6 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
         seen.push(Some(visible));
     }
     Some(Evaluation {
-        task_is_open,
         task_holds,
         root_visible,
         visits,

@@ -42,15 +42,8 @@ impl Fingerprint {
             }
         }
         for variable in &guide.variables {
-            if !variable.outside.is_complete {
-                add_text(&mut hash, &variable.name);
-                hash.update([1]);
-            }
-            for setter in &variable.outside.list {
-                add_text(&mut hash, &variable.name);
-                hash.update(setter.step.0);
-                add_text(&mut hash, &setter.title);
-                setter.keys.iter().for_each(|key| add_text(&mut hash, key));
+            if variable.outside.may_exist() {
+                hash.update(format!("{:?}", (&variable.name, &variable.outside)));
             }
         }
         Self(hash.finish())
@@ -85,9 +78,4 @@ fn add_row_version(hash: &mut Sha256, guid: Uuid, row_version: &RowVersion) {
     hash.update(guid);
     hash.update(row_version.version.to_be_bytes());
     hash.update(row_version.modified.0.to_be_bytes());
-}
-
-fn add_text(hash: &mut Sha256, text: &str) {
-    hash.update((text.len() as u64).to_be_bytes());
-    hash.update(text);
 }

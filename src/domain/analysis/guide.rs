@@ -25,13 +25,14 @@ use super::{
 mod build;
 mod document;
 mod route;
-mod size;
 
-pub use build::GuideDraft;
+pub use build::{GuideDraft, guide_weight};
 pub use document::plan_tasks;
 pub use route::{GuideStop, SubtaskEntry};
-pub use size::{MAX_GUIDE_STEPS, guide_weight};
 
+/// Most steps of an analyzed guide. Those of a task that several subtask steps refer to
+/// count at each of them.
+pub const MAX_GUIDE_STEPS: usize = 10_000;
 /// How many levels of subtasks a guide has below its task.
 pub const MAX_SUBTASK_LEVELS: usize = 8;
 
@@ -48,9 +49,31 @@ impl GuideLimit {
     const KEYS: Self = Self("keys", 1_000_000);
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct GuideSize {
+    steps: usize,
+    conditions: usize,
+}
+
+impl GuideSize {
+    /// The size with more steps and conditions, unless it exceeds a limit.
+    fn plus(self, steps: usize, conditions: usize) -> Result<Self, GuideLimit> {
+        let size = Self {
+            steps: self.steps + steps,
+            conditions: self.conditions + conditions,
+        };
+        match size {
+            _ if size.steps > GuideLimit::STEPS.1 => Err(GuideLimit::STEPS),
+            _ if size.conditions > GuideLimit::CONDITIONS.1 => Err(GuideLimit::CONDITIONS),
+            _ => Ok(size),
+        }
+    }
+}
+
 /// Whether unpublished tasks and steps are treated like published ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unpublished {
+    #[default]
     Excluded,
     Included,
 }

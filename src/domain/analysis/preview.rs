@@ -38,7 +38,7 @@ pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 /// The known values of variables, by the names that the request uses.
 pub type Answers = BTreeMap<String, VariableValue>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PreviewOptions {
     /// The access level that sees the guide; `None` ignores the roles of tasks.
     pub level: Option<AccessLevel>,

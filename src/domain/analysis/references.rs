@@ -78,16 +78,6 @@ pub struct ReferencePage {
     pub next: Option<ReferenceCursor>,
 }
 
-impl ReferenceKind {
-    pub const ALL: [Self; 5] = [
-        Self::Subtask,
-        Self::Wiring,
-        Self::Manages,
-        Self::Sets,
-        Self::Reads,
-    ];
-}
-
 impl ReferenceCursor {
     /// The cursor before all references of a kind.
     pub fn start_of(kind: ReferenceKind) -> Self {

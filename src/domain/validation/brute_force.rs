@@ -11,9 +11,9 @@ use std::{
 use super::*;
 use crate::domain::{
     analysis::{
-        CompiledCondition, Dependencies, Guide, KnownVariables, NEVER, StepPosition, StopSignal,
-        Truth, Unpublished, VariableId, VariableValue,
-        preview::{Answers, Preview, PreviewOptions, TextLanguages},
+        CompiledCondition, Dependencies, Guide, NEVER, StepPosition, StopSignal, Truth,
+        Unpublished, VariableId, VariableValue,
+        preview::{Answers, Preview, PreviewOptions},
     },
     dependency::{Group, LogicalOperator, Node},
     step::StepType,
@@ -231,18 +231,10 @@ fn check_findings(guide: &Guide, seed: u64) -> bool {
     if !shown.go_through() {
         return false;
     }
-    let options = ValidationOptions {
-        rules: Default::default(),
-        suppress: Vec::new(),
-        known_variables: KnownVariables::default(),
-        languages: Vec::new(),
-        unpublished: Unpublished::Excluded,
-        min_severity: Severity::Info,
-    };
     let subject = ValidationSubject {
         guide,
         readers: &Default::default(),
-        options: &options,
+        options: &Default::default(),
         other_guides: OtherGuides::Read,
         stop: NEVER,
     };
@@ -277,10 +269,9 @@ fn check_findings(guide: &Guide, seed: u64) -> bool {
 fn preview(guide: Guide, answers: Answers, stop: StopSignal<'_>) -> Option<Preview> {
     let options = PreviewOptions {
         level: Some(AccessLevel::User),
-        texts: TextLanguages::default(),
         answers,
-        unpublished: Unpublished::Excluded,
         subtask_depth: MAX_SUBTASK_LEVELS,
+        ..PreviewOptions::default()
     };
     let preview = Preview::new(guide, options, &Path::root("guid"), stop);
     preview.expect("within the limits")

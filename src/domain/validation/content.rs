@@ -223,7 +223,8 @@ impl Texts<'_> {
         let mut finding = (self.own).finding(rule, &format!("{path}{field}"), facts, message);
         let language_fact = json!(language.as_str());
         finding.facts.insert("language".to_owned(), language_fact);
-        finding.in_language(Some(language))
+        finding.language = Some(language.clone());
+        finding
     }
 }
 

@@ -177,11 +177,6 @@ impl Finding {
         }
     }
 
-    pub fn in_language(mut self, language: Option<&Language>) -> Self {
-        self.language = language.cloned();
-        self
-    }
-
     /// Bounds what the finding holds, whatever the guide has in its texts.
     pub fn shorten(&mut self) {
         shorten(&mut self.message);

@@ -132,8 +132,9 @@ impl<'a> Observation<'a> {
                 let path = format!("{prefix}{VALUES}[{index}]");
                 let facts = json!({ "text": text, "answers": [earlier, key] });
                 let message = format!("The answers `{earlier}` and `{key}` both show \"{text}\".");
-                let finding = self.own.finding(Rule::DuplicateText, &path, facts, message);
-                report.add(finding.in_language(language));
+                let mut finding = self.own.finding(Rule::DuplicateText, &path, facts, message);
+                finding.language = language.cloned();
+                report.add(finding);
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::domain::{
 };
 
 use super::{
-    Finding, FindingCounts, OtherGuides, Rule, RuleSetting, ValidationOptions, ValidationSubject,
+    Finding, FindingCounts, OtherGuides, Rule, ValidationOptions, ValidationSubject,
     suggestion::closest, validate,
 };
 
@@ -47,8 +47,8 @@ pub struct UncheckedVariable {
 pub struct DocumentSet {
     /// What the documents are called in the paths of findings about others.
     names: Vec<String>,
-    /// Whether the account has no other guides.
-    is_whole_account: bool,
+    /// They are known if the account has no others than these documents.
+    other_guides: OtherGuides,
     /// The tasks of all documents, and stand-ins for tasks of the account.
     tasks: SourceTasks,
     /// The documents of the tasks. Stand-ins have none.
@@ -98,7 +98,10 @@ impl DocumentSet {
         }
         let mut set = Self {
             names: documents.iter().map(|(name, _)| name.clone()).collect(),
-            is_whole_account,
+            other_guides: match is_whole_account {
+                true => OtherGuides::Read,
+                false => OtherGuides::Unknown,
+            },
             tasks: SourceTasks::new(),
             documents: BTreeMap::new(),
             setters: BTreeMap::new(),
@@ -209,8 +212,8 @@ impl DocumentSet {
         let inside: BTreeSet<TaskId> = tasks.keys().copied().collect();
         let draft = GuideDraft::new(root, tasks, &options.known_variables);
         let draft = draft.ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?;
-        let variables = draft.account_variables();
-        let variables = variables.filter(|_| self.is_whole_account);
+        let knows_all = self.other_guides == OtherGuides::Read;
+        let variables = draft.account_variables().filter(|_| knows_all);
         let outside = variables.map(|variable| {
             let setters = self.setters.get(&variable.name).into_iter().flatten();
             let elsewhere = setters.filter(|(task, _)| !inside.contains(task));
@@ -221,25 +224,22 @@ impl DocumentSet {
         let outside = outside.collect();
         let guide = draft.finish(outside, NEVER).ok_or_else(stopped)?;
         for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
-            options.rules.insert(*rule, RuleSetting::Off);
+            options.rules.insert(*rule, None);
         }
         let validated = validate(ValidationSubject {
             guide: &guide,
             readers: &BTreeMap::new(),
             options: &options,
-            other_guides: match self.is_whole_account {
-                true => OtherGuides::Read,
-                false => OtherGuides::Unknown,
-            },
+            other_guides: self.other_guides,
             stop: NEVER,
         });
         let (findings, counts) = validated.ok_or_else(stopped)?;
         Ok(OfflineFindings {
             findings,
             counts,
-            unchecked: match self.is_whole_account {
-                true => Vec::new(),
-                false => unchecked_variables(&guide, &options),
+            unchecked: match self.other_guides {
+                OtherGuides::Read => Vec::new(),
+                OtherGuides::Unknown => unchecked_variables(&guide, &options),
             },
         })
     }

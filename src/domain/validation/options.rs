@@ -17,12 +17,6 @@ pub const MAX_SUPPRESSIONS: usize = 1_000;
 /// Longest path of a suppression, in code points.
 pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RuleSetting {
-    Off,
-    Severity(Severity),
-}
-
 /// Findings that the caller knows and does not want to see. All set fields must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
@@ -33,10 +27,10 @@ pub struct Suppression {
     pub path: Option<String>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ValidationOptions {
-    /// Rules that differ from their defaults.
-    pub rules: BTreeMap<Rule, RuleSetting>,
+    /// The severities of rules that differ from their defaults; `None` for a rule that is off.
+    pub rules: BTreeMap<Rule, Option<Severity>>,
     pub suppress: Vec<Suppression>,
     /// Variables that exist although no observation sets them.
     pub known_variables: KnownVariables,
@@ -51,12 +45,8 @@ pub struct ValidationOptions {
 impl ValidationOptions {
     /// The severity of a rule's findings; `None` if they are left out.
     pub fn severity(&self, rule: Rule, default: Severity) -> Option<Severity> {
-        let severity = match self.rules.get(&rule) {
-            None => default,
-            Some(RuleSetting::Severity(severity)) => *severity,
-            Some(RuleSetting::Off) => return None,
-        };
-        (severity >= self.min_severity).then_some(severity)
+        let severity = self.rules.get(&rule).copied().unwrap_or(Some(default));
+        severity.filter(|severity| *severity >= self.min_severity)
     }
 
     pub fn suppresses(&self, finding: &Finding) -> bool {

@@ -5,9 +5,10 @@
 pub const RULES_VERSION: u32 = 8;
 
 /// With the numbers of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
+    #[default]
     Info = 2,
     /// Probably a mistake.
     Warning = 3,

@@ -69,23 +69,19 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
 /// whether there are any.
 pub fn check_depth(report: &mut Report<'_>) -> bool {
     let guide = report.subject.guide;
-    let own_steps: HashMap<StepPosition, Own<'_>> = report
-        .own_steps()
-        .into_iter()
-        .map(|(own, position, _)| (position, own))
-        .collect();
     let mut too_deep = BTreeSet::new();
     for (index, _) in guide.shown_stops(report.subject.options.unpublished) {
         if guide.stop(index).entry == SubtaskEntry::TooDeep {
-            let mut above = guide.stops_up_from(index);
-            let own = above.find_map(|stop| own_steps.get_key_value(&stop.position));
-            too_deep.extend(own.map(|(position, own)| (own.order, *position)));
+            let mut above = guide.stops_up_from(index).map(|stop| stop.position);
+            too_deep.extend(above.find(|position| report.is_own(position.task)));
         }
     }
-    for own in too_deep.iter().filter_map(|(_, at)| own_steps.get(at)) {
-        let message = format!("More than {MAX_SUBTASK_LEVELS} levels of subtasks.");
-        let facts = json!({ "levels": MAX_SUBTASK_LEVELS });
-        report.add(own.finding(Rule::TooDeep, SUBTASK, facts, message));
+    for (own, position, _) in report.own_steps() {
+        if too_deep.contains(&position) {
+            let message = format!("More than {MAX_SUBTASK_LEVELS} levels of subtasks.");
+            let facts = json!({ "levels": MAX_SUBTASK_LEVELS });
+            report.add(own.finding(Rule::TooDeep, SUBTASK, facts, message));
+        }
     }
     !too_deep.is_empty()
 }

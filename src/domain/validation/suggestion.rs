@@ -58,12 +58,9 @@ pub fn closest<'c>(
 /// What follows the last dot up to which two names are the same.
 fn without_common_groups<'n>(name: &'n str, other: &'n str) -> (&'n str, &'n str) {
     let pairs = name.bytes().zip(other.bytes());
-    let common = pairs.take_while(|(one, another)| one == another);
-    let after_dot = common
-        .zip(1..)
-        .filter(|((byte, _), _)| *byte == b'.')
-        .last();
-    let begin = after_dot.map_or(0, |(_, length)| length);
+    let common = pairs.take_while(|(one, another)| one == another).count();
+    let dot = name.bytes().take(common).rposition(|byte| byte == b'.');
+    let begin = dot.map_or(0, |dot| dot + 1);
     (name.split_at(begin).1, other.split_at(begin).1)
 }
 

@@ -13,8 +13,8 @@ use crate::{
         text::check,
         translation::MAX_LANGUAGES,
         validation::{
-            MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, Rule, RuleSetting,
-            Severity, Suppression, ValidationOptions,
+            MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, Rule, Severity,
+            Suppression, ValidationOptions,
         },
         violation::Reason,
     },
@@ -40,11 +40,11 @@ pub fn options(message: Option<v1::ValidationOptions>, mut at: Field<'_>) -> Val
     }
 }
 
-fn rule_setting(message: v1::RuleSetting, mut at: Field<'_>) -> Option<(Rule, RuleSetting)> {
+fn rule_setting(message: v1::RuleSetting, mut at: Field<'_>) -> Option<(Rule, Option<Severity>)> {
     let rule = known_rule(&message.rule, at.field("rule"));
     let known = |number| match severity(number) {
-        None if number == OFF => Some(RuleSetting::Off),
-        severity => severity.map(RuleSetting::Severity),
+        None if number == OFF => Some(None),
+        severity => severity.map(Some),
     };
     let mut field = at.field("severity");
     let setting = field.enum_value(message.severity, "a severity", "Severity", known)?;

@@ -8,9 +8,8 @@ use std::{
 use crate::domain::{dependency::Group, ids::TaskId};
 
 use super::{
-    Guide, GuideLimit, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
+    Guide, GuideLimit, GuideSize, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
     SourceTasks, StepPosition,
-    size::{GuideSize, groups, guide_weight},
 };
 use crate::domain::analysis::{
     budget::StopSignal,
@@ -213,12 +212,11 @@ impl GuideDraft {
         }
         let mut shadowing: HashMap<VariableId, Vec<VariableId>> = HashMap::new();
         for (index, variable) in self.guide.variables.iter().enumerate() {
-            let account_wide = self.ids.get(&(None, variable.name.clone()));
-            if let Some(account_wide) = account_wide.filter(|_| variable.task.is_some()) {
-                shadowing
-                    .entry(*account_wide)
-                    .or_default()
-                    .push(VariableId(index));
+            if variable.task.is_some()
+                && let Some(account_wide) = self.ids.get(&(None, variable.name.clone()))
+            {
+                let others = shadowing.entry(*account_wide).or_default();
+                others.push(VariableId(index));
             }
         }
         let mut setters_left = MAX_SHADOWED_SETTERS;
@@ -288,4 +286,27 @@ fn find_or_add(
         variables.push(Variable::new(*task, name.clone()));
         VariableId(variables.len() - 1)
     })
+}
+
+fn groups<'a>(task: &'a SourceTask, steps: &'a [SourceStep]) -> impl Iterator<Item = &'a Group> {
+    let of_steps = steps
+        .iter()
+        .filter_map(|step| step.step.content.dependencies.as_ref());
+    of_steps.chain(&task.task.content.dependencies)
+}
+
+/// How much work it is to compile a guide: its steps, conditions, targets and keys.
+pub fn guide_weight(tasks: &SourceTasks) -> usize {
+    let of_step = |source: &SourceStep| {
+        let feedback = source.step.kind.feedback();
+        let keys = feedback.map_or(0, |feedback| feedback.values.len());
+        let languages = source.translations.len();
+        1 + keys * (1 + languages) + languages
+    };
+    let of_tasks = tasks.values().map(|(task, steps)| {
+        let steps = steps.as_deref().unwrap_or_default();
+        let of_groups: usize = groups(task, steps).map(Group::weight).sum();
+        1 + steps.iter().map(of_step).sum::<usize>() + of_groups
+    });
+    of_tasks.sum()
 }

@@ -2,7 +2,7 @@
 //! the steps of the task that it enters.
 
 use super::{
-    Guide, GuideLimit, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Unpublished, size::GuideSize,
+    Guide, GuideLimit, GuideSize, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Unpublished,
 };
 
 /// A step of the route, which has it once per path of subtask steps that leads to it.

@@ -47,7 +47,8 @@ impl TextLanguages {
     }
 
     pub fn name<'a>(&'a self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
-        self.choose(|language| name_in(task, language))
+        let source = task.source.task.name.as_str();
+        self.choose(Some(source), |language| name_in(task, language))
     }
 
     /// The title of a step. In each language, a subtask step that has none of its own has the
@@ -57,25 +58,19 @@ impl TextLanguages {
         guide: &'a Guide,
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a str>> {
-        self.choose(|wanted| {
-            let Some(language) = wanted else {
-                return Some((step.source.step.title.as_str(), false));
-            };
+        self.choose(Some(step.source.step.title.as_str()), |language| {
             let own = step.translation(language).and_then(|(translation, state)| {
                 Some((translation.title.as_ref()?.as_str(), state.outdated_title))
             });
-            own.or_else(|| name_in(guide.subtask(step)?, wanted))
+            own.or_else(|| name_in(guide.subtask(step)?, language))
         })
     }
 
     /// Which body of a step is shown, without its text.
     pub fn body<'a>(&'a self, step: &GuideStep) -> Option<ChosenText<'a, ()>> {
-        self.choose(|language| match language {
-            None => step.source.has_body.then_some(((), false)),
-            Some(language) => {
-                let (_, state) = step.translation(language)?;
-                state.has_body.then_some(((), state.outdated_rest))
-            }
+        self.choose(step.source.has_body.then_some(()), |language| {
+            let (_, state) = step.translation(language)?;
+            state.has_body.then_some(((), state.outdated_rest))
         })
     }
 
@@ -83,15 +78,10 @@ impl TextLanguages {
         &'a self,
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a [Instruction]>> {
-        self.choose(|language| {
-            let (instructions, outdated) = match language {
-                None => (&step.source.step.content.instructions, false),
-                Some(language) => {
-                    let (translation, state) = step.translation(language)?;
-                    (&translation.instructions, state.outdated_rest)
-                }
-            };
-            (!instructions.is_empty()).then_some((instructions.as_slice(), outdated))
+        let some = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
+        self.choose(some(&step.source.step.content.instructions), |language| {
+            let (translation, state) = step.translation(language)?;
+            Some((some(&translation.instructions)?, state.outdated_rest))
         })
     }
 
@@ -111,41 +101,43 @@ impl TextLanguages {
         // The texts by key, and whether they are outdated.
         let translated: BTreeMap<&Language, (HashMap<&str, &str>, bool)> = translated.collect();
         let text = |answer: &'a FeedbackValue| {
-            self.choose(|language| match language {
-                None => Some((answer.value.as_str(), false)),
-                Some(language) => {
-                    let (texts, outdated) = translated.get(language)?;
-                    Some((*texts.get(answer.key.as_str())?, *outdated))
-                }
+            self.choose(Some(answer.value.as_str()), |language| {
+                let (texts, outdated) = translated.get(language)?;
+                Some((*texts.get(answer.key.as_str())?, *outdated))
             })
         };
         let answers = question.values.iter();
         answers.map(|answer| (answer, text(answer))).collect()
     }
 
-    /// The first text in the order of preference. `text` returns the text in a language, or of the
-    /// source for `None`, and whether it is outdated.
+    /// The first text in the order of preference. `translated` returns the text in a language, and
+    /// whether it is outdated.
     fn choose<'a, T>(
         &'a self,
-        text: impl Fn(Option<&Language>) -> Option<(T, bool)>,
+        source: Option<T>,
+        translated: impl Fn(&Language) -> Option<(T, bool)>,
     ) -> Option<ChosenText<'a, T>> {
-        let mut languages = self.0.iter().map(Some).chain([None]);
-        languages.find_map(|language| {
-            let (text, outdated) = text(language)?;
+        let translated = self.0.iter().enumerate().find_map(|(index, language)| {
+            let (text, outdated) = translated(language)?;
             Some(ChosenText {
                 text,
-                language,
-                fallback: self.0.first() != language,
+                language: Some(language),
+                fallback: index > 0,
                 outdated,
+            })
+        });
+        translated.or_else(|| {
+            Some(ChosenText {
+                text: source?,
+                language: None,
+                fallback: !self.0.is_empty(),
+                outdated: false,
             })
         })
     }
 }
 
-fn name_in<'a>(task: &'a GuideTask, language: Option<&Language>) -> Option<(&'a str, bool)> {
-    let Some(language) = language else {
-        return Some((task.source.task.name.as_str(), false));
-    };
+fn name_in<'a>(task: &'a GuideTask, language: &Language) -> Option<(&'a str, bool)> {
     let (translation, state) = task.translation(language)?;
     Some((translation.name.as_ref()?.as_str(), state.outdated_title))
 }
