@@ -129,28 +129,24 @@ impl Criterion {
 
     /// Whether it holds for a value, but not for no answer, or the other way round.
     pub fn tells_apart(&self, value: &VariableValue) -> bool {
-        self.tells_forms_apart(&value.forms())
-    }
-
-    fn tells_forms_apart(&self, forms: &[Form]) -> bool {
         match self.operator {
             Comparison::Equal | Comparison::NotEqual => {
-                let mut forms = forms.iter();
-                forms.any(|form| self.targets.binary_search(form).is_ok())
+                let mut forms = value.forms().into_iter();
+                forms.any(|form| self.targets.binary_search(&form).is_ok())
             }
             Comparison::Greater | Comparison::Less => {
-                let number = forms.iter().find_map(Form::number);
-                number.is_some_and(|number| self.is_met_by(number))
+                let number_and_bound = value.numeric().zip(self.bound());
+                number_and_bound.is_some_and(|(number, it)| is_beyond(number, self.operator, it))
             }
         }
     }
+}
 
-    /// Whether `>` or `<` holds for a number.
-    fn is_met_by(&self, number: f64) -> bool {
-        self.bound().is_some_and(|bound| match self.operator {
-            Comparison::Less => number < bound,
-            _ => number > bound,
-        })
+/// Whether `>` or `<` holds for a number.
+fn is_beyond(number: f64, operator: Comparison, bound: f64) -> bool {
+    match operator {
+        Comparison::Less => number < bound,
+        _ => number > bound,
     }
 }
 
@@ -206,7 +202,8 @@ impl KeySet {
             Comparison::Greater => self.numbers().next_back(),
             Comparison::Less => self.numbers().next(),
         };
-        outermost.is_some_and(|number| criterion.is_met_by(number))
+        let number_and_bound = outermost.zip(criterion.bound());
+        number_and_bound.is_some_and(|(number, it)| is_beyond(number, criterion.operator, it))
     }
 }
 

@@ -6,12 +6,12 @@ use ordered_float::OrderedFloat;
 
 use crate::domain::{analysis::budget::Budget, dependency::Comparison};
 
-use super::{Criterion, Form, KeySet, VariableValue};
+use super::{Criterion, Form, KeySet, VariableValue, is_beyond};
 
 /// About this many values are tried per target, for a variable that can have any value.
 const VALUES_PER_TARGET: usize = 8;
-/// The work to compare a value with the targets of a criterion.
-const COMPARISON_WORK: usize = 8;
+/// The work to look up a value or a target.
+const LOOKUP_WORK: usize = 25;
 
 /// The classes of a variable's values. The first contains the unanswered value.
 #[derive(Clone, Debug)]
@@ -34,10 +34,23 @@ impl<'a> ValueClasses<'a> {
         criteria: &BTreeSet<&'a Criterion>,
         budget: &Budget<'_>,
     ) -> Option<Self> {
+        let mut equal: HashMap<&Form, Vec<usize>> = HashMap::new();
+        let mut bounds = Vec::new();
+        for (index, criterion) in criteria.iter().enumerate() {
+            match (criterion.operator, criterion.bound()) {
+                (Comparison::Equal | Comparison::NotEqual, _) => {
+                    for form in &criterion.targets {
+                        equal.entry(form).or_default().push(index);
+                    }
+                }
+                (operator, bound) => bounds.extend(bound.map(|bound| (index, operator, bound))),
+            }
+        }
         let targets: usize = criteria.iter().map(|one| one.target_count()).sum();
         let count = possible.map_or(VALUES_PER_TARGET * targets, |keys| keys.iter().len());
-        let work = COMPARISON_WORK * (count + targets);
-        if !budget.work.spend(work.saturating_mul(1 + criteria.len())) {
+        // A bound may hold for every value.
+        let lookups = count * (1 + bounds.len()) + 2 * targets;
+        if !budget.work.spend(LOOKUP_WORK * lookups) {
             return None;
         }
         let keys: Vec<&str> = match possible {
@@ -50,25 +63,31 @@ impl<'a> ValueClasses<'a> {
         };
         let forms_of_key = |key: &&str| VariableValue::Text((*key).to_owned()).forms();
         let forms = keys.iter().map(forms_of_key).chain(others);
-        // The classes, by whether each criterion tells them apart from the unanswered value.
-        let unanswered = vec![false; criteria.len()];
-        let mut classes = HashMap::from([(unanswered, Self::UNANSWERED)]);
+        // The classes, by the criteria that tell them apart from the unanswered value.
+        let mut classes = HashMap::from([(BTreeSet::new(), Self::UNANSWERED)]);
         let class_of = forms.map(|forms| {
-            let told_by = criteria.iter().map(|one| one.tells_forms_apart(&forms));
+            let equal = forms.iter().filter_map(|form| equal.get(form)).flatten();
+            let number = forms.iter().find_map(Form::number);
+            let beyond = bounds.iter().filter(|(_, operator, bound)| {
+                number.is_some_and(|number| is_beyond(number, *operator, *bound))
+            });
+            let told_by = equal.chain(beyond.map(|(index, ..)| index)).copied();
             let next = classes.len();
             *classes.entry(told_by.collect()).or_insert(next)
         });
         let class_of: Vec<usize> = class_of.collect();
-        let told_apart = criteria.iter().enumerate().map(|(index, criterion)| {
-            let told_by_it = |told_by: &Vec<bool>| told_by.get(index) == Some(&true);
-            let told = classes.iter().filter(|(told_by, _)| told_by_it(told_by));
-            let mut told: Vec<usize> = told.map(|(_, class)| *class).collect();
-            told.sort_unstable();
-            (*criterion, told)
-        });
+        let mut told_apart = vec![Vec::new(); criteria.len()];
+        for (told_by, class) in &classes {
+            for index in told_by {
+                if let Some(told) = told_apart.get_mut(*index) {
+                    told.push(*class);
+                }
+            }
+        }
+        told_apart.iter_mut().for_each(|told| told.sort_unstable());
         Some(Self {
             of_keys: keys.into_iter().map(str::to_owned).zip(class_of).collect(),
-            told_apart: told_apart.collect(),
+            told_apart: criteria.iter().copied().zip(told_apart).collect(),
             count: classes.len(),
         })
     }
