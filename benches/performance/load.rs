@@ -1,8 +1,7 @@
-//! Generates load: connections with one call at a time each, over the h2 crate.
+//! Generates load: connections with one call at a time each.
 //!
-//! h2load can neither send different requests nor check `grpc-status`. Here a response
-//! that is not OK ends the run. The load uses neither tonic nor hyper nor code of the
-//! service.
+//! It uses the h2 crate and no code of the service. Known load tools can neither send a different
+//! request each time nor check `grpc-status`. Here a response that is not OK ends the run.
 
 use std::{
     net::SocketAddr,
@@ -13,29 +12,39 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Request};
+use prost::Message;
 use tokio::{
     net::TcpStream,
     time::{Instant, sleep_until},
 };
 
-use super::usage::{Cpu, Processes};
+use super::servers::Server;
 
 /// Flow control windows, larger than any response.
-const WINDOW: u32 = 64 * 1024 * 1024;
+const WINDOW: u32 = 64 << 20;
 
-/// Requests to one method.
+/// A message in the framing of gRPC, uncompressed.
+pub fn frame(message: &impl Message) -> Bytes {
+    let length = message.encoded_len();
+    let mut frame = BytesMut::with_capacity(5 + length);
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(length).expect("a length"));
+    message.encode(&mut frame).expect("there is room");
+    frame.freeze()
+}
+
+/// Requests of one rpc.
 pub struct Requests {
     path: &'static str,
     make: Box<dyn Fn(usize) -> Bytes + Send + Sync>,
-    /// The smallest number such that no request has had it or a larger one.
     next_number: AtomicUsize,
 }
 
 impl Requests {
-    /// Requests to `/SERVICE/METHOD`; `make` returns the framed request of a number. Each
-    /// number is used once, on the connection `number % connections`.
+    /// Requests to `/SERVICE/METHOD`. `make` returns the framed request of a number, and each number
+    /// is used once.
     pub fn new(path: &'static str, make: impl Fn(usize) -> Bytes + Send + Sync + 'static) -> Self {
         Self {
             path,
@@ -43,137 +52,91 @@ impl Requests {
             next_number: AtomicUsize::new(0),
         }
     }
+
+    fn next(&self) -> Bytes {
+        (self.make)(self.next_number.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
-/// Connections and duration of a load.
+/// A load of one turn.
 #[derive(Clone, Copy, Debug)]
-pub struct LoadSpec {
-    pub connections: usize,
+pub struct Load {
+    pub connections: u32,
     /// The time before calls are counted.
     pub warm_up: Duration,
-    /// The time in which calls are counted.
+    /// The time in which counted calls begin.
     pub time: Duration,
 }
 
-/// The result of a load.
-#[derive(Clone, Debug)]
+/// The result of a turn.
+#[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Calls that began in the time.
-    pub calls: usize,
-    /// The time until the last of them ended.
-    pub elapsed: Duration,
-    /// Their durations, sorted.
-    pub latencies: Vec<Duration>,
-    /// Bytes of all responses.
-    pub bytes: usize,
-    /// Processor time of the server and its database.
-    pub cpu: Cpu,
+    pub calls_per_second: f64,
+    pub p50: Duration,
+    pub p99: Duration,
+    /// CPU time of the server for each call.
+    pub server_cpu: Duration,
+    /// CPU time of PostgreSQL for each call.
+    pub database_cpu: Option<Duration>,
 }
 
-impl Measured {
-    /// Calls a second.
-    pub fn rate(&self) -> f64 {
-        self.calls as f64 / self.elapsed.as_secs_f64()
-    }
-
-    /// The percentile of the durations for a share such as 0.99, in milliseconds.
-    pub fn percentile(&self, share: f64) -> f64 {
-        let last = self.latencies.len().saturating_sub(1);
-        let index = (last as f64 * share).round() as usize;
-        let latency = self.latencies.get(index).copied();
-        latency.unwrap_or_default().as_secs_f64() * 1e3
-    }
-
-    /// The mean bytes of a response.
-    pub fn size(&self) -> f64 {
-        self.bytes as f64 / self.calls.max(1) as f64
-    }
-
-    /// Microseconds of processor time for each call.
-    pub fn per_call(&self, cpu: Duration) -> f64 {
-        cpu.as_secs_f64() * 1e6 / self.calls.max(1) as f64
-    }
-}
-
-/// Generates load on a server.
-///
-/// # Panics
-/// When a response is not OK.
-pub async fn load(
-    server: SocketAddr,
-    requests: &Arc<Requests>,
-    spec: LoadSpec,
-    processes: &Processes,
-) -> Measured {
-    let from = Instant::now() + spec.warm_up;
-    let until = from + spec.time;
-    // A multiple of the connections, so that each number stays on its connection.
-    let next_number = requests.next_number.load(Ordering::Relaxed);
-    let base = next_number.next_multiple_of(spec.connections);
-    let connections: Vec<_> = (0..spec.connections)
-        .map(|index| {
-            let requests = Arc::clone(requests);
-            let numbers = (base + index..).step_by(spec.connections);
-            tokio::spawn(connection(server, requests, numbers, from, until))
-        })
-        .collect();
-    sleep_until(from).await;
-    let before = processes.cpu();
-    let mut all = Vec::new();
-    let mut bytes = 0;
-    for connection in connections {
-        let result = connection.await.expect("a connection");
-        requests
-            .next_number
-            .fetch_max(result.last + 1, Ordering::Relaxed);
-        all.extend(result.latencies);
-        bytes += result.bytes;
-    }
-    let elapsed = from.elapsed();
-    assert!(!all.is_empty(), "a turn is too short for a call");
-    all.sort_unstable();
-    Measured {
-        calls: all.len(),
-        elapsed,
-        latencies: all,
-        bytes,
-        cpu: processes.cpu() - before,
+impl Load {
+    /// # Panics
+    /// If a response is not OK.
+    pub async fn run(self, server: &Server, requests: &Arc<Requests>) -> Measured {
+        let from = Instant::now() + self.warm_up;
+        let until = from + self.time;
+        let connections: Vec<_> = (0..self.connections)
+            .map(|_| {
+                let (address, requests) = (server.address(), Arc::clone(requests));
+                tokio::spawn(latencies(address, requests, from, until))
+            })
+            .collect();
+        sleep_until(from).await;
+        let before = server.cpu_time();
+        let mut latencies = Vec::new();
+        for connection in connections {
+            latencies.extend(connection.await.expect("a connection without an error"));
+        }
+        let (elapsed, cpu) = (from.elapsed(), server.cpu_time() - before);
+        latencies.sort_unstable();
+        let calls = u32::try_from(latencies.len()).expect("a number of calls");
+        assert_ne!(
+            calls, 0,
+            "{}: a turn is too short for a call",
+            requests.path
+        );
+        let percentile = |percent: usize| latencies[(latencies.len() - 1) * percent / 100];
+        Measured {
+            calls_per_second: f64::from(calls) / elapsed.as_secs_f64(),
+            p50: percentile(50),
+            p99: percentile(99),
+            server_cpu: cpu.server / calls,
+            database_cpu: cpu.database.map(|used| used / calls),
+        }
     }
 }
 
-struct ConnectionResult {
-    latencies: Vec<Duration>,
-    bytes: usize,
-    last: usize,
-}
-
-async fn connection(
+/// Calls over one connection; the durations of those that began between `from` and `until`.
+async fn latencies(
     server: SocketAddr,
     requests: Arc<Requests>,
-    numbers: impl Iterator<Item = usize>,
     from: Instant,
     until: Instant,
-) -> ConnectionResult {
-    let mut client = Client::connect(server).await;
-    let mut result = ConnectionResult {
-        latencies: Vec::new(),
-        bytes: 0,
-        last: 0,
-    };
-    for number in numbers {
-        let request = (requests.make)(number);
-        result.last = number;
+) -> Vec<Duration> {
+    let client = Client::connect(server).await;
+    let mut latencies = Vec::new();
+    loop {
+        let request = requests.next();
         let begun = Instant::now();
         if begun >= until {
-            break;
+            return latencies;
         }
-        let bytes = client.call(requests.path, request).await;
+        client.call(requests.path, request).await;
         if begun >= from {
-            result.latencies.push(begun.elapsed());
-            result.bytes += bytes;
+            latencies.push(begun.elapsed());
         }
     }
-    result
 }
 
 /// A client with one connection.
@@ -182,14 +145,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection to a server that listens.
     pub async fn connect(server: SocketAddr) -> Self {
         let stream = TcpStream::connect(server).await.expect("it listens");
-        Self::over(stream).await
-    }
-
-    /// A connection over a TCP stream.
-    pub async fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).expect("a socket");
         let (sender, connection) = h2::client::Builder::new()
             .initial_window_size(WINDOW)
@@ -201,32 +158,32 @@ impl Client {
         Self { sender }
     }
 
-    /// Makes a call with a framed message and returns the bytes of its response.
+    /// Makes a call with a framed message, and returns the pieces of its response.
     ///
     /// # Panics
-    /// When the response is not OK.
-    pub async fn call(&mut self, path: &str, message: Bytes) -> usize {
+    /// If the response is not OK.
+    pub async fn call(&self, path: &str, message: Bytes) -> Vec<Bytes> {
         let request = Request::post(format!("http://localhost{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .header("x-account-id", super::floor::ACCOUNT)
+            .header("x-account-id", "demo")
             .body(())
             .expect("a request");
         let mut sender = self.sender.clone().ready().await.expect("a connection");
         let sent = sender.send_request(request, false);
         let (response, mut stream) = sent.expect("a connection");
         stream.send_data(message, true).expect("a stream");
-        let (head, mut body) = response.await.expect("an answer").into_parts();
-        let mut bytes = 0;
-        while let Some(chunk) = body.data().await {
-            let chunk = chunk.expect("an answer");
-            bytes += chunk.len();
+        let (head, mut body) = response.await.expect("a response").into_parts();
+        let mut pieces = Vec::new();
+        while let Some(piece) = body.data().await {
+            let piece = piece.expect("a response");
             let window = body.flow_control();
-            window.release_capacity(chunk.len()).expect("a window");
+            window.release_capacity(piece.len()).expect("a window");
+            pieces.push(piece);
         }
-        let trailers = body.trailers().await.expect("an answer");
+        let trailers = body.trailers().await.expect("a response");
         assert_ok(path, trailers.as_ref().unwrap_or(&head.headers));
-        bytes
+        pieces
     }
 }
 

@@ -1,115 +1,133 @@
-//! The speed of calls, compared with a minimal server (the floor) in the same run.
+//! The speed of calls on SQLite and PostgreSQL, alone or compared with another build of the service.
 //!
-//! `cargo bench --bench performance` starts all servers and prints the tables of
-//! `docs/performance.md`, which describes the method.
+//! `docs/performance.md` describes the method.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 #[path = "../../tests/kit/mod.rs"]
 mod kit;
-use kit::{command, postgres as cluster, scratch, server};
 
-mod compare;
-mod figures;
-mod fixture;
-mod floor;
+mod calls;
+mod cpu;
 mod load;
-mod machine;
-mod options;
-mod requests;
-mod rows;
+mod servers;
 mod table;
-mod testbed;
-mod usage;
 
-use std::env;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
-use figures::{against, analysis, delete_step, flat, memory, million, start};
-use options::Options;
-use rows::{ROWS, Row};
-use table::{Figure, Line};
-use testbed::Testbed;
+use calls::Call;
+use kit::command::binary;
+use load::{Load, Measured};
+use servers::{Server, Testbed};
+use table::Row;
 
-/// The argument that makes this program the floor.
-const FLOOR: &str = "floor";
+/// Measures calls of the service: calls per second, durations, and CPU time
+#[derive(Debug, Parser)]
+struct Options {
+    /// Another build of the service, which takes turns with this one
+    #[arg(long, value_name = "BINARY")]
+    against: Option<PathBuf>,
+    /// Measure on this database only
+    #[arg(long)]
+    database: Option<Database>,
+    /// How long a turn is measured, after a fifth of that as a warm-up
+    #[arg(long, default_value = "1200ms", value_parser = humantime::parse_duration)]
+    turn: Duration,
+    /// Turns of each build
+    #[arg(long, default_value = "4", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Connections with one call at a time on each
+    #[arg(long, default_value = "16", value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Calls to measure; all by default
+    #[arg(value_name = "CALL", ignore_case = true)]
+    calls: Vec<Call>,
+    /// `cargo bench` adds it.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
 
-fn main() {
-    match env::args().nth(1).as_deref() {
-        Some(FLOOR) => floor::serve(),
-        _ => measure(&Options::parse()),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Database {
+    Sqlite,
+    Postgres,
+}
+
+impl Database {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        }
     }
 }
 
-fn measure(options: &Options) {
-    // The load has one thread, as it shares the cores with the servers.
+fn main() {
+    let options = Options::parse();
+    // The load has one thread, because it shares the cores with the servers.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
-    let mut tables = Tables::default();
-    for kind in options.kinds() {
-        match Testbed::of(kind, options.against.clone()) {
-            Some(testbed) => runtime.block_on(tables.fill(&testbed, options)),
-            None => eprintln!("\n*** PostgreSQL is not installed: it is not measured. ***\n"),
+    let mut rows = Vec::new();
+    for &database in Database::value_variants() {
+        if options.database.is_some_and(|only| only != database) {
+            continue;
+        }
+        match Testbed::start(database) {
+            Some(testbed) => rows.extend(runtime.block_on(measure(&options, &testbed))),
+            None => eprintln!("\n*** Left out: PostgreSQL is not installed. ***\n"),
         }
     }
-    println!("{}", machine::describe());
-    let floors = table::comparison_table("service", "floor", &tables.floors);
-    let others = table::comparison_table("first", "second", &tables.others);
-    let figures = table::figure_table(&tables.figures);
-    for table in [floors, others, figures] {
-        if !table.is_empty() {
-            println!("{table}");
-        }
-    }
+    println!("{}\n{}", table::machine(), table::table(&rows));
 }
 
-/// The tables that are printed.
-#[derive(Default)]
-struct Tables {
-    /// The service against the floor.
-    floors: Vec<Line>,
-    /// Other comparisons.
-    others: Vec<Line>,
-    /// Single figures.
-    figures: Vec<Figure>,
-}
-
-impl Tables {
-    /// Measures the selected rows and figures on one kind of database.
-    async fn fill(&mut self, testbed: &Testbed, options: &Options) {
-        if options.against.is_some() {
-            let lines = against::measure(testbed, options).await;
-            self.others.extend(lines);
-            return;
-        }
-        let timing = options.timing();
-        let rows: Vec<&Row> = ROWS
+/// Measures each call. With two builds, they take turns in the order A B B A, so that disk writes
+/// left over from one turn slow down both equally.
+async fn measure(options: &Options, testbed: &Testbed) -> Vec<Row> {
+    let mut builds = vec![testbed.serve(&binary(), "this")];
+    builds.extend(
+        options
+            .against
             .iter()
-            .filter(|row| options.selects(row.name))
-            .collect();
-        self.floors
-            .extend(rows::measure(testbed, &rows, timing).await);
-        if options.selects(delete_step::NAME) {
-            self.floors
-                .extend(delete_step::measure(testbed, timing).await);
+            .map(|other| testbed.serve(other, "other")),
+    );
+    let load = Load {
+        connections: options.connections,
+        warm_up: options.turn / 5,
+        time: options.turn,
+    };
+    let calls = match options.calls.as_slice() {
+        [] => Call::value_variants(),
+        calls => calls,
+    };
+    let mut requests = Vec::new();
+    for call in calls {
+        let mut of_call = Vec::new();
+        for build in &builds {
+            let seconds = (load.warm_up + load.time).as_secs_f64() * f64::from(options.rounds);
+            of_call.push(Arc::new(call.prepare(build, seconds).await));
         }
-        if options.selects(flat::NAME) {
-            self.others.extend(flat::measure(testbed, timing).await);
-        }
-        if options.selects(million::NAME) {
-            self.others.extend(million::measure(testbed, timing).await);
-        }
-        if options.selects(analysis::NAME) {
-            self.floors.extend(analysis::measure(testbed, timing).await);
-        }
-        if options.selects(memory::NAME) {
-            self.figures.extend(memory::measure(testbed).await);
-        }
-        if options.selects(start::NAME) {
-            self.figures.extend(start::measure(testbed).await);
-        }
+        requests.push(of_call);
     }
+    for build in &builds {
+        build.run_maintenance().await;
+    }
+    let mut rows = Vec::new();
+    for (call, requests) in calls.iter().zip(requests) {
+        let mut contenders: Vec<(usize, &Server)> = builds.iter().enumerate().collect();
+        let mut rounds: Vec<Vec<Measured>> = vec![Vec::new(); builds.len()];
+        for _ in 0..options.rounds {
+            for &(index, build) in &contenders {
+                rounds[index].push(load.run(build, &requests[index]).await);
+            }
+            contenders.reverse();
+        }
+        let row = Row::new(call.title(), testbed.database(), rounds);
+        eprintln!("{}", row.progress());
+        rows.push(row);
+    }
+    rows
 }

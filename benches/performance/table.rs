@@ -1,166 +1,108 @@
-//! Tables in Markdown.
+//! The table that is printed, in Markdown.
 
-use super::{
-    compare::{Rounds, median},
-    load::Measured,
-    testbed::Kind,
-};
+use std::{fs, time::Duration};
 
-/// The result of a comparison, a line of its table.
-pub struct Line {
-    what: String,
-    kind: Kind,
-    target: f64,
-    rounds: Rounds,
+use comfy_table::{Table, presets::ASCII_MARKDOWN};
+
+use super::{Database, load::Measured};
+
+/// The measured turns of a call on one database.
+pub struct Row {
+    call: &'static str,
+    database: Database,
+    /// Of this build and, if there is one, the other.
+    builds: Vec<Vec<Measured>>,
 }
 
-/// A single figure.
-pub struct Figure {
-    what: String,
-    kind: Kind,
-    target: String,
-    measured: String,
-    reached: bool,
-}
-
-impl Line {
-    /// The results of a comparison, with the target of its ratio. Prints the ratio to
-    /// standard error as progress.
-    pub fn new(what: impl Into<String>, kind: Kind, target: f64, rounds: Rounds) -> Self {
-        let (what, ratio) = (what.into(), rounds.ratio());
-        eprintln!("{}: {what}: {ratio:.2} (target {target:.2})", kind.name());
+impl Row {
+    pub fn new(call: &'static str, database: Database, builds: Vec<Vec<Measured>>) -> Self {
         Self {
-            what,
-            kind,
-            target,
-            rounds,
+            call,
+            database,
+            builds,
         }
     }
 
-    fn cells(&self) -> [String; 11] {
-        let Self {
-            what,
-            kind,
-            target,
-            rounds,
-        } = self;
-        let ratios = rounds.ratios();
-        let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = ratios.iter().copied().fold(0.0, f64::max);
-        let [a, b] = [&rounds.a, &rounds.b].map(|side| Side::of(side));
-        [
-            what.clone(),
-            kind.name().to_owned(),
-            format!("{target:.2}"),
-            bold_if(format!("{:.2}", rounds.ratio()), rounds.ratio() >= *target),
-            format!("{low:.2}–{high:.2}"),
-            a.rate,
-            a.latency,
-            a.cpu,
-            b.rate,
-            b.latency,
-            b.cpu,
-        ]
+    /// A line for somebody who waits for the table.
+    pub fn progress(&self) -> String {
+        let rates = self.builds.iter().map(|turns| calls_per_second(turns));
+        let rates = rates.collect::<Vec<_>>().join(" against ");
+        format!("{}: {}: {rates} calls/s", self.database.name(), self.call)
     }
-}
 
-impl Figure {
-    /// A measured value, and whether it reaches the target, which is a maximum unless its text
-    /// says otherwise. Prints the value to standard error as progress.
-    pub fn new(
-        what: impl Into<String>,
-        kind: Kind,
-        target: String,
-        measured: String,
-        reached: bool,
-    ) -> Self {
-        let what = what.into();
-        eprintln!("{}: {what}: {measured} (target {target})", kind.name());
-        Self {
-            what,
-            kind,
-            target,
-            measured,
-            reached,
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![self.call.to_owned(), self.database.name().to_owned()];
+        if let [this, other] = self.builds.as_slice() {
+            let pairs = this.iter().zip(other);
+            let ratio = |(this, other): (&Measured, &Measured)| {
+                this.calls_per_second / other.calls_per_second
+            };
+            let mut ratios: Vec<f64> = pairs.map(ratio).collect();
+            ratios.sort_by(f64::total_cmp);
+            let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+            cells.extend([
+                format!("{:.2}", median(ratios)),
+                format!("{low:.2}–{high:.2}"),
+            ]);
         }
-    }
-}
-
-/// The text, in bold if the target is reached.
-fn bold_if(text: String, reached: bool) -> String {
-    if reached { format!("**{text}**") } else { text }
-}
-
-/// The cells of one contender.
-struct Side {
-    rate: String,
-    latency: String,
-    cpu: String,
-}
-
-impl Side {
-    fn of(side: &[Measured]) -> Self {
-        let median_of = |of: &dyn Fn(&Measured) -> f64| median(side.iter().map(of).collect());
-        let rate = median_of(&Measured::rate);
-        let p50 = median_of(&|measured| measured.percentile(0.50));
-        let p99 = median_of(&|measured| measured.percentile(0.99));
-        let server = median_of(&|measured| measured.per_call(measured.cpu.server));
-        let database = median_of(&|measured| measured.per_call(measured.cpu.database));
-        let database = match database {
-            0.0 => String::new(),
-            some => format!(" + {some:.0}"),
-        };
-        Self {
-            rate: format!("{rate:.0}"),
-            latency: format!("{p50:.2} / {p99:.2}"),
-            cpu: format!("{server:.0}{database}"),
+        for turns in &self.builds {
+            let of = |value: fn(&Measured) -> Duration| {
+                median(turns.iter().map(|turn| value(turn).as_secs_f64()).collect())
+            };
+            let database = turns.iter().all(|turn| turn.database_cpu.is_some());
+            let database = database.then(|| of(|turn| turn.database_cpu.unwrap_or_default()));
+            let database = database.map_or_else(String::new, |cpu| format!(" + {:.0}", cpu * 1e6));
+            cells.extend([
+                calls_per_second(turns),
+                format!(
+                    "{:.2} / {:.2}",
+                    of(|turn| turn.p50) * 1e3,
+                    of(|turn| turn.p99) * 1e3
+                ),
+                format!("{:.0}{database}", of(|turn| turn.server_cpu) * 1e6),
+            ]);
         }
+        cells
     }
 }
 
-/// Comparisons of `a` with `b`.
-pub fn comparison_table(a: &str, b: &str, lines: &[Line]) -> String {
-    let column = |what: &str, who: &str| format!("{who}: {what}");
-    let [rate, latency, cpu] = ["calls/s", "p50 / p99 ms", "CPU µs/call"];
-    let head = [
-        "Call".to_owned(),
-        "Database".to_owned(),
-        "Target".to_owned(),
-        "Ratio".to_owned(),
-        "Spread".to_owned(),
-        column(rate, a),
-        column(latency, a),
-        column(cpu, a),
-        column(rate, b),
-        column(latency, b),
-        column(cpu, b),
-    ];
-    let rows: Vec<_> = lines.iter().map(Line::cells).collect();
-    markdown(&head, &rows)
+fn calls_per_second(turns: &[Measured]) -> String {
+    let median = median(turns.iter().map(|turn| turn.calls_per_second).collect());
+    format!("{median:.0}")
 }
 
-/// Single figures.
-pub fn figure_table(figures: &[Figure]) -> String {
-    let head = ["Figure", "Database", "Target", "Measured"].map(str::to_owned);
-    let row = |figure: &Figure| {
-        [
-            figure.what.clone(),
-            figure.kind.name().to_owned(),
-            figure.target.clone(),
-            bold_if(figure.measured.clone(), figure.reached),
-        ]
-    };
-    let rows: Vec<_> = figures.iter().map(row).collect();
-    markdown(&head, &rows)
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let last = numbers.len() - 1;
+    f64::midpoint(numbers[last / 2], numbers[last.div_ceil(2)])
 }
 
-/// A table.
-fn markdown<const N: usize>(head: &[String; N], rows: &[[String; N]]) -> String {
-    if rows.is_empty() {
-        return String::new();
+/// All rows, which have equally many builds.
+pub fn table(rows: &[Row]) -> String {
+    let builds = rows.first().map_or(0, |row| row.builds.len());
+    let mut head = vec!["Call".to_owned(), "Database".to_owned()];
+    if builds == 2 {
+        head.extend(["Ratio".to_owned(), "Spread".to_owned()]);
     }
-    let line = |cells: &[String; N]| format!("| {} |\n", cells.join(" | "));
-    let rule = format!("|{}\n", "---|".repeat(N));
-    let rows: String = rows.iter().map(line).collect();
-    format!("{}{rule}{rows}", line(head))
+    for build in ["", "other: "].into_iter().take(builds) {
+        let columns = ["calls/s", "p50 / p99 ms", "CPU µs/call"];
+        head.extend(columns.map(|column| format!("{build}{column}")));
+    }
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN).set_header(head);
+    table.add_rows(rows.iter().map(Row::cells));
+    table.to_string()
+}
+
+/// The processor of this machine.
+pub fn machine() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    let model = model
+        .unwrap_or_default()
+        .trim_start_matches([' ', '\t', ':']);
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{model}, {cores} cores, which the server, the load and the database share.\n")
 }
