@@ -19,7 +19,7 @@ pub fn fill(cli: &Cli) -> String {
         "restart-safely.json",
         "measure-a-power-supply.json",
         "laptop-will-not-start.json",
-        "router-without-internet.json",
+        "laptop-will-not-start.json",
     ];
     let guides = cli.import_guides(&names);
     let (deleted, kept) = (&guides[3], guides[2].clone());

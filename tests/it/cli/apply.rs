@@ -88,8 +88,6 @@ fn given_account(cli: &Cli) {
     let first = cli.import(&guide("Refers to later ones"));
     let examples = [
         "laptop-will-not-start.json",
-        "router-without-internet.json",
-        "washing-machine-error-code.json",
         "measure-a-power-supply.json",
         "restart-safely.json",
     ];

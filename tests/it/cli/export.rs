@@ -124,8 +124,6 @@ fn a_file_keeps_its_permissions_when_it_is_written_again(cli: Cli) {
 fn what_authors_write_is_the_whole_guide(cli: Cli) {
     let guides = [
         "laptop-will-not-start.json",
-        "router-without-internet.json",
-        "washing-machine-error-code.json",
         "restart-safely.json",
         "measure-a-power-supply.json",
     ];

@@ -40,7 +40,7 @@ async fn a_guide_becomes_spanish_and_keeps_its_tags_and_locks() {
     let (_engine, engine_url) = start_engine().await;
     let server = TestServer::start(in_memory()).await;
     let client = server.client().with_account("42");
-    import(&client, "router-without-internet.json").await;
+    import(&client, "laptop-will-not-start.json").await;
     let work = client.translation_work(&["es"]).await;
     assert!(work.len() > 50, "{} items", work.len());
     let locked = work
