@@ -11,16 +11,15 @@ HEADING = re.compile(r"^#+ (.*)$", re.M)
 ANCHOR = re.compile(r'id="([^"]+)"')
 
 
-def without_code(text):
-    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+def text_of(page):
+    return re.sub(r"^```.*?^```$", "", Path(page).read_text(), flags=re.M | re.S)
 
 
 def anchors(page):
     """The anchors that GitHub gives the headings of a page, and those that it has itself."""
-    text = Path(page).read_text()
-    headings = HEADING.findall(without_code(text))
-    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-    return slugs | set(ANCHOR.findall(text))
+    text = text_of(page)
+    slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).strip() for heading in HEADING.findall(text))
+    return {slug.replace(" ", "-") for slug in slugs} | set(ANCHOR.findall(text))
 
 
 def fault(page, link):
@@ -33,20 +32,9 @@ def fault(page, link):
     return None
 
 
-def main():
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    pages = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
-    links = [
-        (page, link)
-        for page in pages
-        for link in LINK.findall(without_code(Path(page).read_text()))
-        if "://" not in link
-    ]
-    faults = [f"{page}: {link}: {fault(page, link)}" for page, link in links if fault(page, link)]
-    for line in faults:
-        print(line, file=sys.stderr)
-    print(f"{len(links)} links on {len(pages)} pages, {len(faults)} faults")
-    return 1 if faults or len(links) < 100 else 0
-
-
-sys.exit(main())
+listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+pages = subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+links = [(page, link) for page in pages for link in LINK.findall(text_of(page)) if "://" not in link]
+faults = [f"{page}: {link}: {found}" for page, link in links if (found := fault(page, link))]
+print(*faults, f"{len(links)} links on {len(pages)} pages, {len(faults)} faults", sep="\n")
+sys.exit(bool(faults) or len(links) < 100)
