@@ -271,10 +271,12 @@ fn folded(lines: impl Iterator<Item = String>) -> Vec<String> {
         let Some(opening) = openings.pop_if(|_| is_closing) else {
             continue;
         };
-        let joined = joined(&folded[opening..]);
+        let lines = folded.split_off(opening);
+        let joined = joined(&lines);
         if joined.chars().count() <= MAX_WIDTH {
-            folded.truncate(opening);
             folded.push(joined);
+        } else {
+            folded.extend(lines);
         }
     }
     folded
