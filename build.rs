@@ -32,6 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(true);
     let set = compiler.open_files(FILES)?.file_descriptor_set();
     fs::write(Path::new(&out).join("services.rs"), services(&set)?)?;
+    fs::write(Path::new(&out).join("calls.rs"), calls(&set)?)?;
 
     tonic_prost_build::configure()
         // Maps in key order: the digest of a `request_id` needs equal messages to have
@@ -120,6 +121,43 @@ fn services(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
             )?;
         }
         code.push('}');
+    }
+    Ok(code)
+}
+
+/// Generates the calls of the client: for each request its method and answer, and for each list its
+/// page tokens.
+fn calls(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
+    let mut code = String::new();
+    for file in set.file.iter().filter(|file| file.package() == PACKAGE) {
+        for service in &file.service {
+            for rpc in service.method.iter().map(MethodDescriptorProto::name) {
+                let path = format!("/{PACKAGE}.{}/{rpc}", service.name());
+                writeln!(
+                    code,
+                    "impl Call for v1::{rpc}Request {{
+                        type Answer = v1::{rpc}Response;
+                        const PATH: &'static str = {path:?};
+                    }}"
+                )?;
+            }
+        }
+        let messages = file.message_type.iter();
+        for request in messages.filter(|it| it.field.iter().any(|it| it.name() == "page_token")) {
+            writeln!(
+                code,
+                "impl PageCall for v1::{} {{
+                    fn set_page_token(&mut self, token: String) {{
+                        self.page_token = token;
+                    }}
+
+                    fn next_page_token(page: &Self::Answer) -> &str {{
+                        &page.next_page_token
+                    }}
+                }}",
+                request.name()
+            )?;
+        }
     }
     Ok(code)
 }

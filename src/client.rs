@@ -13,12 +13,15 @@ use std::{
 };
 
 use backon::{ExponentialBuilder, Retryable};
+use http::uri::PathAndQuery;
 use rustls::crypto::ring;
 use tonic::{
     Code, Request, Status,
+    client::Grpc,
     metadata::{MetadataMap, MetadataValue, errors::InvalidMetadataValue},
     transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
 };
+use tonic_prost::ProstCodec;
 use tonic_types::StatusExt;
 
 pub(crate) use self::call_error::CalledServer;
@@ -41,25 +44,20 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Keepalive finds a server that has stopped long before [`CALL_TIMEOUT`].
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest pause between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Why a server cannot be called at all. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The address is not a URL.
     #[error("the server's address cannot be used: {0}")]
     Address(#[from] tonic::transport::Error),
     /// Metadata cannot carry a credential.
     #[error("the credentials cannot be sent: they must be visible ASCII characters")]
     Credentials,
-    /// A file of certificates cannot be used.
     #[error(transparent)]
     File(#[from] PemError),
-    /// TLS cannot be set up with these files.
     #[error("TLS cannot be used: {0}")]
     Tls(&'static str),
-    /// The server cannot be reached.
     #[error("{0}")]
     Unreachable(String),
 }
@@ -102,25 +100,20 @@ pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectE
 }
 
 fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
-    let Trust {
-        ca_file,
-        identity,
-        server_name,
-    } = trust;
-    let mut config = ClientTlsConfig::new();
-    config = match ca_file {
+    let config = ClientTlsConfig::new();
+    let mut config = match &trust.ca_file {
         Some(path) => {
             let authorities = pem::authorities(path, "EXPERTISE_CA_FILE")?;
             config.ca_certificate(Certificate::from_pem(authorities))
         }
         None => config.with_native_roots(),
     };
-    if let Some((cert_file, key_file)) = identity {
+    if let Some((cert_file, key_file)) = &trust.identity {
         let cert = pem::chain(cert_file, "EXPERTISE_CLIENT_CERT_FILE")?;
         let key = pem::key(key_file, "EXPERTISE_CLIENT_KEY_FILE")?;
         config = config.identity(Identity::from_pem(cert, key));
     }
-    if let Some(name) = server_name {
+    if let Some(name) = &trust.server_name {
         config = config.domain_name(name);
     }
     Ok(config)
@@ -137,14 +130,10 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
 /// Pauses that double up to [`MAX_BACKOFF`]. Each is shortened at random to no less
 /// than half, so that clients that failed together do not come back together.
 pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
-    let RetrySettings {
-        retries,
-        first_pause,
-    } = retry;
     ExponentialBuilder::new()
-        .with_min_delay(first_pause.min(MAX_BACKOFF) / 2)
+        .with_min_delay(retry.first_pause.min(MAX_BACKOFF) / 2)
         .with_max_delay(MAX_BACKOFF / 2)
-        .with_max_times(usize::try_from(retries).unwrap_or(usize::MAX))
+        .with_max_times(usize::try_from(retry.retries).unwrap_or(usize::MAX))
         .with_jitter()
 }
 
@@ -227,7 +216,6 @@ fn caller_metadata(
     Ok(metadata)
 }
 
-/// A server and one of its callers.
 #[derive(Debug)]
 pub(crate) struct Client {
     channel: Channel,
@@ -242,15 +230,10 @@ pub(crate) struct Client {
 impl Client {
     /// A client that connects with its first call.
     pub fn new(connection: &ConnectionConfig, scopes: &[Scope]) -> Result<Self, ConnectError> {
-        let ConnectionConfig {
-            server,
-            trust,
-            credentials,
-            ..
-        } = connection;
-        let caller = caller_metadata(credentials, scopes).map_err(|_| ConnectError::Credentials)?;
+        let caller = caller_metadata(&connection.credentials, scopes);
+        let caller = caller.map_err(|_| ConnectError::Credentials)?;
         Ok(Self {
-            channel: endpoint(server, trust)?.connect_lazy(),
+            channel: endpoint(&connection.server, &connection.trust)?.connect_lazy(),
             caller,
             connection: connection.clone(),
             answered: AtomicBool::new(false),
@@ -284,7 +267,12 @@ impl Client {
     async fn send<M: Call>(&self, message: &M) -> Result<M::Answer, Status> {
         let mut request = Request::new(message.clone());
         *request.metadata_mut() = self.caller.clone();
-        let answer = M::send(self.channel.clone(), request).await?;
+        let grpc = Grpc::new(self.channel.clone());
+        let mut grpc = grpc.max_decoding_message_size(MAX_MESSAGE_BYTES);
+        let ready = grpc.ready().await;
+        ready.map_err(|error| Status::from_error(error.into()))?;
+        let path = PathAndQuery::from_static(M::PATH);
+        let answer = grpc.unary(request, path, ProstCodec::default()).await?;
         Ok(answer.into_inner())
     }
 
@@ -318,11 +306,28 @@ impl Client {
             .notify(|status: &Status, _| self.print_first_repetition(status))
             .await;
         self.answered.fetch_or(result.is_ok(), Ordering::Relaxed);
-        result.map_err(|status| CallError {
-            // Any of the attempts may have taken effect.
-            undecided,
-            ..CallError::new(&status, &self.called_server())
+        result.map_err(|status| {
+            let server = CalledServer {
+                address: &self.connection.server,
+                names_account: self.account().is_some(),
+                answered: self.answered.load(Ordering::Relaxed),
+            };
+            CallError {
+                // Any of the attempts may have taken effect.
+                undecided,
+                ..CallError::new(&status, &server)
+            }
         })
+    }
+
+    /// The items of all pages.
+    pub async fn list<M: PageCall, T>(
+        &self,
+        message: M,
+        items: impl Fn(M::Answer) -> Vec<T>,
+    ) -> Result<Vec<T>, CallError> {
+        let pages = self.pages(message).await?;
+        Ok(pages.into_iter().flat_map(items).collect())
     }
 
     /// Calls page by page, to the last one.
@@ -352,14 +357,6 @@ impl Client {
                 code_name(status.code()),
                 self.connection.retry.retries
             ));
-        }
-    }
-
-    fn called_server(&self) -> CalledServer<'_> {
-        CalledServer {
-            address: &self.connection.server,
-            names_account: self.account().is_some(),
-            answered: self.answered.load(Ordering::Relaxed),
         }
     }
 }

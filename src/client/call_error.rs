@@ -11,20 +11,18 @@ use crate::{proto::code_name, terminal::sanitize};
 
 /// Why a call failed. It is displayed as a line that says what to do, and an indented one
 /// for each [`CallViolation`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct CallError {
     /// The canonical code, such as `INVALID_ARGUMENT`.
     pub code: &'static str,
     /// The reason of the contract, such as `FIELD_REQUIRED`; empty when no answer
     /// came.
     pub reason: String,
-    /// What happened, in a line.
     pub message: String,
     /// The field of the request that names a missing resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// What is wrong with the request or with the state it needs, as much as an answer
-    /// has room for.
+    /// As many as the answer has room for.
     pub violations: Vec<CallViolation>,
     /// The number of violations that the answer has no room for.
     pub unlisted: usize,
@@ -42,16 +40,14 @@ pub struct CallError {
 }
 
 /// One thing that is wrong with a request, or with the state it needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct CallViolation {
     /// The path of the field, or the subject of the state.
     pub field: String,
     /// Where the field stands in the text that was sent; empty if it is not known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// What is wrong.
     pub description: String,
-    /// The reason of the contract.
     pub reason: String,
 }
 
@@ -70,24 +66,18 @@ const INVALID_ARGUMENT: &str = "INVALID_ARGUMENT";
 impl CallError {
     /// Reads the status of a failed call.
     pub(crate) fn new(status: &Status, server: &CalledServer<'_>) -> Self {
-        let CalledServer {
-            address,
-            names_account,
-            answered,
-        } = *server;
+        let address = server.address;
         let details = status.get_error_details();
         let info = details.error_info();
         let reason = info.map(|info| sanitize(&info.reason)).unwrap_or_default();
         let field = info.and_then(|info| info.metadata.get("field"));
         let violations = violations(&details);
-        let total = info.and_then(|info| info.metadata.get("violations_total"));
-        let total = total
-            .and_then(|total| total.parse().ok())
-            .unwrap_or(0_usize);
+        let total = info.and_then(|info| info.metadata.get("violations_total")?.parse().ok());
+        let total: usize = total.unwrap_or_default();
         let text = sanitize(status.message());
         let text = match status.source() {
             _ if !reason.is_empty() => text,
-            Some(error) if answered => connect_error::later_call(address, error),
+            Some(error) if server.answered => connect_error::later_call(address, error),
             Some(error) => connect_error::first_call(address, error),
             // A server or proxy cancelled the call, which is taken for a time-out there. When
             // this client times out, the status has a source and is handled above.
@@ -97,7 +87,7 @@ impl CallError {
         Self {
             code: code_name(status.code()),
             field: field.map(|field| sanitize(field).into_boxed_str()),
-            message: message_with_advice(text, &reason, names_account),
+            message: message_with_advice(text, &reason, server.names_account),
             undecided: may_have_taken_effect(status),
             caller_refused: is_caller_refused(status),
             transient: is_transient(status),
@@ -114,18 +104,13 @@ impl Error for CallError {}
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            code,
             reason,
             message,
-            field: _,
             violations,
             unlisted,
-            undecided: _,
-            caller_refused: _,
-            transient: _,
-            unreachable: _,
+            ..
         } = self;
-        if *code == INVALID_ARGUMENT && !violations.is_empty() {
+        if self.code == INVALID_ARGUMENT && !violations.is_empty() {
             match violations.len() + unlisted {
                 1 => f.write_str("the server refuses it:")?,
                 count => write!(f, "the server refuses it for {count} reasons:")?,

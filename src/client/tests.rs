@@ -9,28 +9,24 @@ use super::*;
 
 #[test]
 fn pauses_double_up_to_a_limit_and_vary() {
-    let pauses = |first_pause| -> Vec<Duration> {
-        let retries = 40;
-        let settings = RetrySettings {
-            retries,
-            first_pause,
-        };
-        backoff(settings).build().collect()
-    };
-    let some = pauses(Duration::from_millis(500));
-    assert_eq!(some.len(), 40);
+    let first_pause = Duration::from_millis(500);
+    let retries = 40;
+    let pauses = backoff(RetrySettings {
+        retries,
+        first_pause,
+    });
+    let pauses: Vec<Duration> = pauses.build().collect();
+    assert_eq!(pauses.len(), 40);
     for (count, millis) in [(0, 500), (1, 1_000), (4, 8_000), (10, 30_000), (39, 30_000)] {
         let longest = Duration::from_millis(millis);
-        let pause = some.get(count).copied().unwrap_or_default();
+        let pause = pauses.get(count).copied().unwrap_or_default();
         assert!(
             (longest / 2..=longest).contains(&pause),
             "{count}: {pause:?}"
         );
     }
-    let long = pauses(Duration::from_secs(24 * 60 * 60));
-    assert!(long.iter().all(|pause| *pause <= MAX_BACKOFF), "{long:?}");
-    assert!(long.iter().collect::<HashSet<_>>().len() > 1);
-    assert!(pauses(Duration::ZERO).iter().all(Duration::is_zero));
+    let varied: HashSet<&Duration> = pauses.iter().skip(10).collect();
+    assert!(varied.len() > 1);
 }
 
 #[test]

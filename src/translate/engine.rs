@@ -1,14 +1,20 @@
-//! Translation engines by their HTTP interfaces, and the meaning of their failures.
+//! Translation engines by their HTTP interfaces, with limits and retries.
 
 use std::time::Duration;
 
+use backon::Retryable;
+use futures_util::future::try_join_all;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER};
-use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
+use super::{
+    TranslateError,
+    parts::{MAX_REQUEST_CHARS, chunks_within},
+};
 use crate::{
     client,
-    config::{EngineKind, MASK, Secret, TranslationConfig},
+    config::{EngineKind, MASK, RetrySettings, Secret, TranslateConfig},
     http_client,
     terminal::sanitize,
 };
@@ -36,6 +42,10 @@ pub(super) struct Engine {
     /// Without a trailing slash.
     url: String,
     api_key: Option<Secret>,
+    source_language: String,
+    /// While a request waits for a retry, another one may use its place.
+    requests: Semaphore,
+    retry: RetrySettings,
 }
 
 /// Why a request failed. It is displayed on one line, without the texts, the API key or the
@@ -57,106 +67,125 @@ pub enum EngineError {
     Refused(String),
 }
 
-#[derive(Deserialize)]
-struct LibreTranslateAnswer {
-    #[serde(rename = "translatedText")]
-    texts: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct ApertiumAnswer {
-    #[serde(rename = "responseData")]
-    data: ApertiumData,
-}
-
-#[derive(Deserialize)]
-struct ApertiumData {
-    #[serde(rename = "translatedText")]
-    text: String,
-}
-
 impl Engine {
-    pub fn new(config: &TranslationConfig) -> Result<Self, reqwest::Error> {
-        let url = config.engine_url().to_owned();
+    pub fn new(config: &TranslateConfig) -> Result<Self, reqwest::Error> {
+        let TranslateConfig {
+            translation,
+            connection,
+        } = config;
+        let url = translation.engine_url().to_owned();
         Ok(Self {
-            kind: config.engine,
-            client: http_client::client(config.timeout, &url)?,
+            kind: translation.engine,
+            client: http_client::client(translation.timeout, &url)?,
             url,
-            api_key: config.engine_api_key.clone(),
+            api_key: translation.engine_api_key.clone(),
+            source_language: translation.source_language.as_str().to_owned(),
+            requests: Semaphore::new(translation.parallel),
+            retry: connection.retry,
         })
     }
 
-    /// How many texts a request may carry.
-    pub fn texts_per_request(&self) -> usize {
-        match self.kind {
+    /// Asks for something cheap. Any answer shows that the engine is there.
+    pub async fn probe(&self) -> Result<(), TranslateError> {
+        let (list, start) = match self.kind {
+            EngineKind::LibreTranslate => (
+                "languages",
+                "LibreTranslate (`libretranslate`, or its container image \
+                 libretranslate/libretranslate)",
+            ),
+            EngineKind::Apertium => ("listPairs", "Apertium's APY (`apertium-apy`)"),
+        };
+        let answer = self.client.get(format!("{}/{list}", self.url)).send().await;
+        answer.map(drop).map_err(|error| TranslateError::NoEngine {
+            reason: unavailable(error),
+            start,
+            url: self.url.clone(),
+        })
+    }
+
+    /// Translates plain texts into a language, a BCP-47 tag. The answer has as many texts, in the
+    /// same order.
+    pub async fn translate(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
+        let max_texts = match self.kind {
             EngineKind::LibreTranslate => 50,
             // It may change a separator between several texts.
             EngineKind::Apertium => 1,
-        }
-    }
-
-    /// Asks for something cheap. Any answer shows that the engine is there.
-    pub async fn probe(&self) -> Result<(), EngineError> {
-        let list = match self.kind {
-            EngineKind::LibreTranslate => "languages",
-            EngineKind::Apertium => "listPairs",
         };
-        let request = self.client.get(format!("{}/{list}", self.url));
-        request.send().await.map(drop).map_err(unavailable)
+        let chars = |text: &String| text.chars().count();
+        let requests = chunks_within(texts, max_texts, MAX_REQUEST_CHARS, chars);
+        let requests = requests.map(|texts| self.request_with_retries(texts, to));
+        Ok(try_join_all(requests).await?.concat())
     }
 
-    /// Translates plain texts from one language into another, both BCP-47 tags. The answer has as
-    /// many texts, in the same order.
-    pub async fn translate(
+    async fn request_with_retries(
         &self,
         texts: &[String],
-        from: &str,
         to: &str,
     ) -> Result<Vec<String>, EngineError> {
-        let answer = match self.kind {
+        let attempt = async || {
+            // The semaphore is never closed.
+            let _permit = self.requests.acquire().await.ok();
+            self.request(texts, to).await
+        };
+        attempt
+            .retry(client::backoff(self.retry))
+            .when(|error| !matches!(error, EngineError::Refused(_)))
+            .adjust(|error, pause| {
+                let retry_after = match error {
+                    EngineError::Unavailable { retry_after, .. } => *retry_after,
+                    EngineError::Unusable(_) | EngineError::Refused(_) => None,
+                };
+                Some(pause?.max(retry_after.unwrap_or_default()))
+            })
+            .await
+    }
+
+    async fn request(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
+        let request = self.client.post(format!("{}/translate", self.url));
+        let languages = [&self.source_language, to];
+        let request = match self.kind {
             EngineKind::LibreTranslate => {
-                let [from, to] = [from, to].map(libretranslate_code);
+                let [from, to] = languages.map(libretranslate_code);
                 let mut body = json!({"q": texts, "source": from, "target": to, "format": "text"});
                 if let (Some(key), Value::Object(members)) = (&self.api_key, &mut body) {
                     members.insert("api_key".to_owned(), key.expose().into());
                 }
-                let request = self.request().header("content-type", "application/json");
-                let request = request.body(body.to_string());
-                self.send::<LibreTranslateAnswer>(request).await?.texts
+                let request = request.header("content-type", "application/json");
+                request.body(body.to_string())
             }
             EngineKind::Apertium => {
-                let [from, to] = [from, to].map(apertium_code);
-                let pair = format!("{from}|{to}");
-                let mut answers = Vec::with_capacity(texts.len());
-                for text in texts {
-                    let request = self.request().form(&[
-                        ("langpair", pair.as_str()),
-                        ("markUnknown", "no"),
-                        ("format", "txt"),
-                        ("q", text),
-                    ]);
-                    answers.push(self.send::<ApertiumAnswer>(request).await?.data.text);
-                }
-                answers
+                let [from, to] = languages.map(apertium_code);
+                request.form(&[
+                    ("langpair", format!("{from}|{to}").as_str()),
+                    ("markUnknown", "no"),
+                    ("format", "txt"),
+                    ("q", texts.concat().as_str()),
+                ])
             }
         };
-        let fault = if answer.len() != texts.len() {
-            "it has another number of texts"
-        } else if answer.iter().any(|text| text.trim().is_empty()) {
-            "it has an empty text"
-        } else if answer.iter().any(|text| text.contains('\0')) {
-            "it has U+0000 in a text"
-        } else {
-            return Ok(answer);
+        let answer = self.send(request).await?;
+        let translated = match self.kind {
+            EngineKind::LibreTranslate => answer.get("translatedText").cloned(),
+            EngineKind::Apertium => answer
+                .pointer("/responseData/translatedText")
+                .map(|text| json!([text])),
+        };
+        let translated = serde_json::from_value::<Vec<String>>(translated.unwrap_or_default());
+        let fault = match translated.ok() {
+            None => "it is not JSON of the expected form",
+            Some(answer) if answer.len() != texts.len() => "it has another number of texts",
+            Some(answer) if answer.iter().any(|text| text.trim().is_empty()) => {
+                "it has an empty text"
+            }
+            Some(answer) if answer.iter().any(|text| text.contains('\0')) => {
+                "it has U+0000 in a text"
+            }
+            Some(answer) => return Ok(answer),
         };
         Err(EngineError::Unusable(fault))
     }
 
-    fn request(&self) -> RequestBuilder {
-        self.client.post(format!("{}/translate", self.url))
-    }
-
-    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, EngineError> {
+    async fn send(&self, request: RequestBuilder) -> Result<Value, EngineError> {
         let response = request.send().await.map_err(unavailable)?;
         let status = response.status();
         let is_temporary = status.is_server_error()
@@ -171,12 +200,11 @@ impl Engine {
         let answer = http_client::read(response, MAX_ANSWER_BYTES).await;
         let answer = answer.map_err(unavailable)?;
         let answer = answer.ok_or(EngineError::Unusable("it is too large"))?;
+        let answer = serde_json::from_slice(&answer).ok();
         if status.is_success() {
-            return serde_json::from_slice(&answer)
-                .map_err(|_| EngineError::Unusable("it is not JSON of the expected form"));
+            return answer.ok_or(EngineError::Unusable("it is not JSON of the expected form"));
         }
-        let answer = serde_json::from_slice(&answer).unwrap_or_default();
-        let explanation = match self.explanation(&answer) {
+        let explanation = match self.explanation(&answer.unwrap_or_default()) {
             Some(text) => format!(": {}", shortened(&text)),
             None => String::new(),
         };
@@ -245,8 +273,6 @@ fn language(tag: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::expect_used)]
-
     use super::*;
 
     #[test]
@@ -267,13 +293,9 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::expect_used)]
     fn a_pause_that_an_engine_asks_for_is_a_minute_at_most() {
-        for (asked, kept) in [
-            ("30", Some(30)),
-            ("60", Some(60)),
-            ("1000000", Some(60)),
-            ("soon", None),
-        ] {
+        for (asked, kept) in [("30", Some(30)), ("1000000", Some(60)), ("soon", None)] {
             let answer = http::Response::builder().header(RETRY_AFTER, asked);
             let answer = answer.body("").expect("an answer");
             let pause = retry_after(&answer.into());

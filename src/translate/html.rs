@@ -10,86 +10,40 @@ use html5gum::{
     emitters::callback::{CallbackEmitter, CallbackEvent},
 };
 
-use super::{
-    character_reference,
-    chunking::{TranslateFn, translate_parts},
-};
-
-/// A part of an HTML text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
-    /// A tag, a comment, a whole element whose content is not prose, or a character
-    /// reference that does not stand for one character.
-    Markup(&'a str),
-    /// Characters and known character references.
-    Text(&'a str),
-}
+use super::parts::{TranslateFn, translate_parts};
 
 /// Elements whose content is not prose.
 const UNTRANSLATED_ELEMENTS: [&str; 4] = ["script", "style", "code", "pre"];
 /// Those in which every tag is text, except their own end tag.
 const RAW_TEXT_ELEMENTS: [&str; 2] = ["script", "style"];
+/// The longest character reference, in bytes without `&`; a longer one is plain text.
+const MAX_REFERENCE_BYTES: usize = 40;
 
-/// Splits an HTML text. Joined in their order, the pieces are the text.
-pub fn split(html: &str) -> impl Iterator<Item = Piece<'_>> {
-    let mut pieces = PieceList {
-        html,
-        at: 0,
-        pieces: Vec::new(),
-    };
-    // The untranslated element at this offset, and how many elements of its name are open.
-    let mut untranslated: Option<(&str, u32)> = None;
-    // The name in the last start tag, if it is that of an untranslated element.
-    let mut start_tag = None;
-    let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(token));
-    while let Some(Ok(token)) = tokenizer.next() {
-        match (token, &mut untranslated) {
-            (Token::Start(name, start), untranslated) => {
-                start_tag = name;
-                if untranslated.is_none() {
-                    pieces.push_markup(start);
-                }
-            }
-            (Token::StartEnd(end), None) => match start_tag {
-                None => pieces.push_markup(end),
-                Some(name) => {
-                    untranslated = Some((name, 1));
-                    if RAW_TEXT_ELEMENTS.contains(&name) {
-                        tokenizer.set_state(State::RawText);
-                    }
-                }
-            },
-            (Token::StartEnd(_), Some((name, depth))) if start_tag == Some(*name) => {
-                *depth = depth.saturating_add(1);
-            }
-            (Token::End(Some(closed), end), Some((name, depth))) if closed == *name => {
-                *depth -= 1;
-                if *depth == 0 {
-                    pieces.push_markup(end);
-                    untranslated = None;
-                }
-            }
-            (_, Some(_)) => {}
-            (Token::End(_, end) | Token::Other(end), None) => pieces.push_markup(end),
-            (Token::Text(text), None) => pieces.push_text(text),
-        }
+/// Translates the text of an HTML text and keeps everything else.
+pub(super) fn translate_html(html: &str, translate: &mut TranslateFn<'_>) -> String {
+    let mut translated = String::with_capacity(html.len());
+    let mut at = 0;
+    for text in texts(html) {
+        translated.extend(html.get(at..text.start));
+        at = text.end;
+        push_translation(
+            &mut translated,
+            html.get(text).unwrap_or_default(),
+            translate,
+        );
     }
-    pieces.push_markup(html.len());
-    pieces.pieces.into_iter()
+    translated.extend(html.get(at..));
+    translated
 }
 
-/// What the tokenizer found, with its offset in the HTML: that of the beginning of a start
-/// tag, and of the end of anything else. Tags have their name if it is in
-/// [`UNTRANSLATED_ELEMENTS`].
+/// What the tokenizer found. Tags have their name if it is in [`UNTRANSLATED_ELEMENTS`].
 enum Token {
     /// The beginning of a start tag.
-    Start(Option<&'static str>, usize),
+    Start(Option<&'static str>),
     /// The end of a start tag.
-    StartEnd(usize),
-    End(Option<&'static str>, usize),
+    StartEnd,
+    End(Option<&'static str>),
     Text(Range<usize>),
-    /// A comment and the like.
-    Other(usize),
 }
 
 fn token(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Token> {
@@ -98,52 +52,61 @@ fn token(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Token> {
         elements.find(|element| element.as_bytes() == name)
     };
     match event {
-        CallbackEvent::OpenStartTag { name } => Some(Token::Start(untranslated(name), span.start)),
-        CallbackEvent::CloseStartTag { .. } => Some(Token::StartEnd(span.end)),
-        CallbackEvent::EndTag { name } => Some(Token::End(untranslated(name), span.end)),
+        CallbackEvent::OpenStartTag { name } => Some(Token::Start(untranslated(name))),
+        CallbackEvent::CloseStartTag { .. } => Some(Token::StartEnd),
+        CallbackEvent::EndTag { name } => Some(Token::End(untranslated(name))),
         CallbackEvent::String { .. } => Some(Token::Text(span.start..span.end)),
-        CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } => {
-            Some(Token::Other(span.end))
-        }
-        CallbackEvent::AttributeName { .. }
+        CallbackEvent::Comment { .. }
+        | CallbackEvent::Doctype { .. }
+        | CallbackEvent::AttributeName { .. }
         | CallbackEvent::AttributeValue { .. }
         | CallbackEvent::Error(_) => None,
     }
 }
 
-struct PieceList<'a> {
-    html: &'a str,
-    /// Everything before this offset is in the pieces.
-    at: usize,
-    pieces: Vec<Piece<'a>>,
-}
-
-impl PieceList<'_> {
-    /// Adds everything up to this offset as markup.
-    fn push_markup(&mut self, end: usize) {
-        if let Some(markup) = self.html.get(self.at..end).filter(|it| !it.is_empty()) {
-            self.pieces.push(Piece::Markup(markup));
-            self.at = end;
+/// The parts of an HTML text that are prose: characters and known character references. Everything
+/// between them is markup.
+fn texts(html: &str) -> Vec<Range<usize>> {
+    let mut texts = Vec::new();
+    // The name of the untranslated element, and how many elements of that name are open.
+    let mut untranslated: Option<(&str, u32)> = None;
+    let mut start_tag = None;
+    let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(token));
+    while let Some(Ok(token)) = tokenizer.next() {
+        match (token, &mut untranslated) {
+            (Token::Start(name), _) => start_tag = name,
+            (Token::StartEnd, None) => {
+                untranslated = start_tag.map(|name| (name, 1));
+                if start_tag.is_some_and(|name| RAW_TEXT_ELEMENTS.contains(&name)) {
+                    tokenizer.set_state(State::RawText);
+                }
+            }
+            (Token::StartEnd, Some((name, depth))) if start_tag == Some(*name) => {
+                *depth = depth.saturating_add(1);
+            }
+            (Token::End(Some(closed)), Some((name, depth))) if closed == *name => {
+                *depth -= 1;
+                if *depth == 0 {
+                    untranslated = None;
+                }
+            }
+            (Token::Text(text), None) => add_texts(html, text, &mut texts),
+            _ => {}
         }
     }
+    texts
+}
 
-    /// Adds text, in which `</>` and unknown character references are markup.
-    fn push_text(&mut self, range: Range<usize>) {
-        self.push_markup(range.start);
-        while let Some(rest) = self
-            .html
-            .get(self.at..range.end)
-            .filter(|it| !it.is_empty())
-        {
-            let mut found = rest.match_indices(['<', '&']);
-            let found = found.find_map(|(at, _)| Some((at, markup_len(rest.get(at..)?)?)));
-            let (len, markup) = found.unwrap_or((rest.len(), 0));
-            if let Some(text) = rest.get(..len).filter(|it| !it.is_empty()) {
-                self.pieces.push(Piece::Text(text));
-            }
-            self.at += len;
-            self.push_markup(self.at + markup);
+/// Adds a text without the `</>` and the unknown character references in it, which are markup.
+fn add_texts(html: &str, Range { mut start, end }: Range<usize>, texts: &mut Vec<Range<usize>>) {
+    while let Some(rest) = html.get(start..end).filter(|it| !it.is_empty()) {
+        let mut found = rest.match_indices(['<', '&']);
+        let found = found.find_map(|(at, _)| Some((at, markup_len(rest.get(at..)?)?)));
+        let (len, markup) = found.unwrap_or((rest.len(), 0));
+        if len > 0 {
+            texts.push(start..start + len);
         }
+        start += len + markup;
     }
 }
 
@@ -153,67 +116,78 @@ fn markup_len(text: &str) -> Option<usize> {
     if text.starts_with(EMPTY_END_TAG) {
         return Some(EMPTY_END_TAG.len());
     }
-    let reference = character_reference::read(text)?;
-    reference.character.is_none().then_some(reference.len)
+    let (len, character) = reference(text)?;
+    character.is_none().then_some(len)
 }
 
-/// Translates the text of an HTML text and keeps everything else.
-pub(super) fn translate_html(html: &str, translate: &mut TranslateFn<'_>) -> String {
-    let mut translated = String::with_capacity(html.len());
-    for piece in split(html) {
-        match piece {
-            Piece::Markup(markup) => translated.push_str(markup),
-            Piece::Text(text) => push_translation(&mut translated, text, translate),
+/// The character reference that a text begins with, such as `&nbsp;` or `&#8209;`: its length, and
+/// the character that it stands for, unless it stands for none, for several, or for one that cannot
+/// be shown.
+fn reference(text: &str) -> Option<(usize, Option<char>)> {
+    let bytes = text.strip_prefix('&')?.bytes().take(MAX_REFERENCE_BYTES);
+    let end = bytes.into_iter().position(|byte| byte == b';')?;
+    let whole = text.get(..end + 2)?;
+    let inner = whole.get(1..=end)?;
+    let is_number = |digits: &str, radix| {
+        !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
+    };
+    let is_reference = match inner.strip_prefix('#') {
+        Some(number) => match number.strip_prefix(['x', 'X']) {
+            Some(digits) => is_number(digits, 16),
+            None => is_number(number, 10),
+        },
+        None => {
+            inner.starts_with(|first: char| first.is_ascii_alphabetic())
+                && inner.bytes().all(|byte| byte.is_ascii_alphanumeric())
         }
-    }
-    translated
+    };
+    let decoded = htmlize::unescape(whole);
+    let mut decoded = decoded.chars();
+    let single = decoded.next().filter(|_| decoded.next().is_none());
+    // What stands for no character is read as U+FFFD.
+    let shown = single.filter(|it| !it.is_control() && *it != char::REPLACEMENT_CHARACTER);
+    is_reference.then_some((whole.len(), shown))
 }
 
 fn push_translation(translated: &mut String, text: &str, translate: &mut TranslateFn<'_>) {
+    let characters = characters(text);
     let is_space = |(_, character): &(&str, char)| character.is_whitespace();
-    let start: usize = characters(text)
-        .take_while(is_space)
-        .map(|(raw, _)| raw.len())
-        .sum();
-    let (mut at, mut end) = (0, 0);
-    for (raw, character) in characters(text) {
-        at += raw.len();
-        if !character.is_whitespace() {
-            end = at;
-        }
-    }
-    let core = text.get(start..end).unwrap_or_default();
-    if !characters(core).any(|(_, character)| character.is_alphabetic()) {
+    let is_word = |it: &(&str, char)| !is_space(it);
+    let start = characters.iter().take_while(|it| is_space(it)).count();
+    let end = characters.iter().rposition(is_word).map_or(0, |at| at + 1);
+    let core = characters.get(start..end).unwrap_or_default();
+    if !core.iter().any(|(_, character)| character.is_alphabetic()) {
         translated.push_str(text);
         return;
     }
-    let plain: String = characters(core).map(|(_, character)| character).collect();
-    translated.extend(text.get(..start));
+    let raw = |(raw, _): &(&str, char)| (*raw).to_owned();
+    let plain: String = core.iter().map(|(_, character)| character).collect();
+    translated.extend(characters.iter().take(start).map(raw));
     push_escaped(translated, &translate_parts(&plain, translate), core);
-    translated.extend(text.get(end..));
+    translated.extend(characters.iter().skip(end).map(raw));
 }
 
-/// The characters of a text piece, each with its spelling in the HTML.
-fn characters(text: &str) -> impl Iterator<Item = (&str, char)> {
+/// The characters of a text, each with its spelling in the HTML.
+fn characters(text: &str) -> Vec<(&str, char)> {
     let mut rest = text;
-    std::iter::from_fn(move || {
+    let characters = std::iter::from_fn(|| {
         let first = rest.chars().next()?;
-        let reference =
-            character_reference::read(rest).and_then(|found| Some((found.len, found.character?)));
+        let reference = reference(rest).and_then(|(len, character)| Some((len, character?)));
         let (len, character) = reference.unwrap_or((first.len_utf8(), first));
         let (raw, after) = rest.split_at_checked(len)?;
         rest = after;
         Some((raw, character))
-    })
+    });
+    characters.collect()
 }
 
 /// Writes plain text as HTML. A character that the source has is spelled as there, unless that
 /// would make it markup; any other `<`, `>` and `&` is escaped.
-fn push_escaped(out: &mut String, plain: &str, source: &str) {
+fn push_escaped(out: &mut String, plain: &str, source: &[(&str, char)]) {
     let mut spellings = HashMap::new();
-    for (raw, character) in characters(source) {
+    for (raw, character) in source {
         if raw.len() != character.len_utf8() || matches!(character, '<' | '>' | '&') {
-            spellings.entry(character).or_insert(raw);
+            spellings.entry(*character).or_insert(*raw);
         }
     }
     let mut rest = plain.chars();

@@ -1,28 +1,35 @@
 //! A run: lists work, translates it and writes it back, page by page.
 
-use std::{collections::HashSet, error::Error};
+use std::{
+    collections::HashSet,
+    error::Error,
+    fmt,
+    io::{self, IsTerminal},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
+use indicatif::ProgressBar;
 use prost::Message;
+use tokio::signal;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::{
     TranslateError,
-    engine::EngineError,
-    progress::TranslateProgress,
-    translator::Translator,
-    work::{self, InvalidTranslation},
+    engine::{Engine, EngineError},
+    parts::chunks_within,
+    work,
 };
 use crate::{
     client::{self, Client, ConnectError},
     config::TranslateConfig,
     domain::{caller::Scope, ids::TaskId},
     proto::v1::{
-        AutomaticTranslation, ListTranslationWorkRequest, TranslationWork,
+        AutomaticTranslation, ListTranslationWorkRequest, TranslationResult, TranslationWork,
         WriteTranslationsRequest, WriteTranslationsResponse,
     },
-    terminal::sanitize,
+    terminal::{print_error, sanitize},
 };
 
 /// Small pages, so that little work is lost when a run is interrupted.
@@ -34,17 +41,57 @@ const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 /// The run ends when the engine was unavailable for this many items in a row, each with
 /// all its retries.
 const MAX_UNAVAILABLE_ITEMS: u32 = 20;
+const TICK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Translates what there is to translate, of this task if there is one. Returns all results, and why
+/// the run ended early, if it did. Fails if it cannot begin.
+pub async fn run(
+    config: &TranslateConfig,
+    task: Option<TaskId>,
+) -> Result<(TranslateSummary, Result<(), TranslateError>), TranslateError> {
+    let mut run = TranslateRun {
+        list: WorkList::new(config, task)?,
+        engine: Engine::new(config)?,
+        parallel: config.translation.parallel,
+        progress: Progress::default(),
+    };
+    run.engine.probe().await?;
+    if io::stderr().is_terminal() {
+        let spinner = run.progress.spinner.insert(ProgressBar::new_spinner());
+        spinner.enable_steady_tick(TICK_INTERVAL);
+    }
+    let outcome = tokio::select! {
+        outcome = run.translate_all() => outcome,
+        Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
+    };
+    let Progress { summary, spinner } = run.progress;
+    spinner.iter().for_each(ProgressBar::finish_and_clear);
+    Ok((summary, outcome))
+}
+
+/// Lists what there is to translate, of this task if there is one. No engine is needed.
+pub async fn list_work(
+    config: &TranslateConfig,
+    task: Option<TaskId>,
+) -> Result<Vec<TranslationWork>, TranslateError> {
+    let mut list = WorkList::new(config, task)?;
+    let mut listed = Vec::new();
+    while let Some(page) = list.next_page().await? {
+        listed.extend(page);
+    }
+    Ok(listed)
+}
 
 /// The pages of a work list.
-pub(super) struct WorkList {
+struct WorkList {
     client: Client,
-    /// The next page; `None` after the last one.
+    /// `None` after the last page.
     next: Option<ListTranslationWorkRequest>,
 }
 
 impl WorkList {
     /// Connects with the first call. With a task, only its work is listed.
-    pub fn new(config: &TranslateConfig, task: Option<TaskId>) -> Result<Self, ConnectError> {
+    fn new(config: &TranslateConfig, task: Option<TaskId>) -> Result<Self, ConnectError> {
         let languages = config.translation.languages.iter();
         Ok(Self {
             client: Client::new(&config.connection, &[Scope::Translate])?,
@@ -57,49 +104,88 @@ impl WorkList {
         })
     }
 
-    pub async fn next_page(&mut self) -> Result<Option<Vec<TranslationWork>>, TranslateError> {
-        let Some(request) = self.next.take() else {
+    async fn next_page(&mut self) -> Result<Option<Vec<TranslationWork>>, TranslateError> {
+        let Some(mut request) = self.next.take() else {
             return Ok(None);
         };
         let page = self.client.call_patiently(request.clone()).await;
         let page = page.map_err(|status| TranslateError::List(describe(&status)))?;
-        if !page.next_page_token.is_empty() {
-            self.next = Some(ListTranslationWorkRequest {
-                page_token: page.next_page_token,
-                ..request
-            });
-        }
+        request.page_token = page.next_page_token;
+        self.next = Some(request).filter(|next| !next.page_token.is_empty());
         Ok(Some(page.work))
     }
 }
 
-pub(super) struct TranslateRun {
-    pub list: WorkList,
-    pub translator: Translator,
-    /// The most items that are translated at once.
-    pub parallel: usize,
-    pub progress: TranslateProgress,
+/// How many items ended in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TranslateSummary {
+    pub written: u64,
+    /// Skipped, as the language has been locked since the list was made.
+    pub locked: u64,
+    /// Left for the next run, as the source text has changed since.
+    pub stale: u64,
+    /// Skipped, as the task or step has been deleted since.
+    pub not_found: u64,
+    /// Not translated, or refused by the service.
+    pub failed: u64,
 }
 
-/// Why an item was not translated.
-#[derive(Debug, thiserror::Error)]
-enum ItemError {
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    #[error(transparent)]
-    Invalid(#[from] InvalidTranslation),
+impl fmt::Display for TranslateSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "written {}, skipped as locked {}, stale {}, not found {}, failed {}",
+            self.written, self.locked, self.stale, self.not_found, self.failed
+        )
+    }
+}
+
+#[derive(Default)]
+struct Progress {
+    summary: TranslateSummary,
+    /// A line that is updated, on a terminal. Elsewhere each page has a line.
+    spinner: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Counts an item that was not translated. `reason` has none of its texts, and is safe on a
+    /// terminal.
+    fn fail(&mut self, guid: &str, language: &str, reason: &str) {
+        self.summary.failed += 1;
+        let line = format!("failed {} {}: {reason}", sanitize(guid), sanitize(language));
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(|| print_error(&line)),
+            None => print_error(&line),
+        }
+    }
+
+    fn end_page(&self) {
+        match &self.spinner {
+            Some(spinner) => spinner.set_message(self.summary.to_string()),
+            None => print_error(&format!("so far: {}", self.summary)),
+        }
+    }
+}
+
+struct TranslateRun {
+    list: WorkList,
+    engine: Engine,
+    /// The most items that are translated at once.
+    parallel: usize,
+    progress: Progress,
 }
 
 impl TranslateRun {
     /// Goes through the work list once. An item that is listed again is left for the next
     /// run.
-    pub async fn translate_all(&mut self) -> Result<(), TranslateError> {
+    async fn translate_all(&mut self) -> Result<(), TranslateError> {
         let mut seen = HashSet::new();
         let mut unavailable = 0;
         while let Some(mut work) = self.list.next_page().await? {
             work.retain(|item| seen.insert((item.guid.clone(), item.language.clone())));
-            let translations = self.translate_items(work, &mut unavailable).await;
-            for batch in batches(translations) {
+            let translations = self.translate_items(&work, &mut unavailable).await;
+            let size = AutomaticTranslation::encoded_len;
+            for batch in chunks_within(&translations, MAX_BATCH_ITEMS, MAX_BATCH_BYTES, size) {
                 self.write(batch).await?;
             }
             self.progress.end_page();
@@ -114,20 +200,18 @@ impl TranslateRun {
     /// many in a row.
     async fn translate_items(
         &mut self,
-        work: Vec<TranslationWork>,
+        work: &[TranslationWork],
         unavailable: &mut u32,
     ) -> Vec<AutomaticTranslation> {
-        let translator = &self.translator;
+        let engine = &self.engine;
         let mut translations = Vec::with_capacity(work.len());
-        let mut outcomes = stream::iter(work)
-            .map(async |item| {
-                let translated = translate_item(translator, &item).await;
-                (item, translated)
-            })
+        let translated = stream::iter(work)
+            .map(async |item| (item, work::translate(item, engine).await))
             .buffer_unordered(self.parallel);
-        while let Some((item, outcome)) = outcomes.next().await {
+        let mut translated = std::pin::pin!(translated);
+        while let Some((item, outcome)) = translated.next().await {
             *unavailable = match &outcome {
-                Err(ItemError::Engine(EngineError::Unavailable { .. })) => *unavailable + 1,
+                Err(EngineError::Unavailable { .. }) => *unavailable + 1,
                 Ok(_) | Err(_) => 0,
             };
             match outcome {
@@ -145,39 +229,19 @@ impl TranslateRun {
     }
 
     /// Writes a batch. The service refuses a whole batch for the content of one item, so
-    /// then each item gets its own call.
-    async fn write(&mut self, batch: Vec<AutomaticTranslation>) -> Result<(), TranslateError> {
-        match self.send(&batch).await {
-            Err(status) if is_content_refused(&status) && batch.len() > 1 => {
-                for item in batch {
-                    let alone = [item];
-                    let answer = self.send(&alone).await;
-                    self.count(&alone, answer)?;
-                }
-                Ok(())
-            }
-            answer => self.count(&batch, answer),
-        }
-    }
-
-    /// Writing a translation twice is harmless.
-    async fn send(
-        &self,
-        batch: &[AutomaticTranslation],
-    ) -> Result<WriteTranslationsResponse, Status> {
+    /// then each item gets its own call. Writing a translation twice is harmless.
+    async fn write(&mut self, batch: &[AutomaticTranslation]) -> Result<(), TranslateError> {
         let message = WriteTranslationsRequest {
             translations: batch.to_vec(),
         };
-        self.list.client.call_patiently(message).await
-    }
-
-    fn count(
-        &mut self,
-        batch: &[AutomaticTranslation],
-        answer: Result<WriteTranslationsResponse, Status>,
-    ) -> Result<(), TranslateError> {
-        let (answer, reason) = match answer {
+        let (answer, reason) = match self.list.client.call_patiently(message).await {
             Ok(answer) => (answer, "the server returned no result for it".to_owned()),
+            Err(status) if is_content_refused(&status) && batch.len() > 1 => {
+                for item in batch.chunks(1) {
+                    Box::pin(self.write(item)).await?;
+                }
+                return Ok(());
+            }
             Err(status) if client::is_caller_refused(&status) => {
                 return Err(TranslateError::Write(describe(&status)));
             }
@@ -188,42 +252,19 @@ impl TranslateRun {
         };
         let mut results = answer.results();
         for item in batch {
-            let result = results.next();
-            if !result.is_some_and(|result| self.progress.count(result)) {
-                self.progress.fail(&item.guid, &item.language, &reason);
+            let summary = &mut self.progress.summary;
+            match results.next() {
+                Some(TranslationResult::Written) => summary.written += 1,
+                Some(TranslationResult::SkippedLocked) => summary.locked += 1,
+                Some(TranslationResult::Stale) => summary.stale += 1,
+                Some(TranslationResult::NotFound) => summary.not_found += 1,
+                Some(TranslationResult::Unspecified) | None => {
+                    self.progress.fail(&item.guid, &item.language, &reason);
+                }
             }
         }
         Ok(())
     }
-}
-
-async fn translate_item(
-    translator: &Translator,
-    item: &TranslationWork,
-) -> Result<AutomaticTranslation, ItemError> {
-    let texts = item.source.as_ref().map(work::texts).unwrap_or_default();
-    let dictionary = translator.translate(&texts, &item.language).await?;
-    Ok(work::translation(item, &dictionary)?)
-}
-
-/// Splits translations into batches that the service accepts.
-fn batches(translations: Vec<AutomaticTranslation>) -> Vec<Vec<AutomaticTranslation>> {
-    let mut batches = Vec::new();
-    let mut batch = Vec::new();
-    let mut bytes = 0;
-    for translation in translations {
-        let len = translation.encoded_len();
-        if !batch.is_empty() && (batch.len() >= MAX_BATCH_ITEMS || bytes + len > MAX_BATCH_BYTES) {
-            batches.push(std::mem::take(&mut batch));
-            bytes = 0;
-        }
-        bytes += len;
-        batch.push(translation);
-    }
-    if !batch.is_empty() {
-        batches.push(batch);
-    }
-    batches
 }
 
 /// A status on one line with its details, without any text that was sent. It is safe on a
@@ -251,29 +292,5 @@ fn is_content_refused(status: &Status) -> bool {
         Code::InvalidArgument | Code::OutOfRange => true,
         Code::ResourceExhausted => !client::is_transient(status),
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_keep_to_count_and_size() {
-        let item = |bytes: usize| AutomaticTranslation {
-            body: Some("x".repeat(bytes)),
-            ..AutomaticTranslation::default()
-        };
-        let sizes = |items: Vec<AutomaticTranslation>| {
-            let sizes = batches(items).into_iter().map(|batch| batch.len());
-            sizes.collect::<Vec<_>>()
-        };
-        assert!(batches(Vec::new()).is_empty());
-        assert_eq!(sizes(vec![item(1); 101]), [100, 1]);
-        assert_eq!(sizes(vec![item(1_000_000); 4]), [3, 1]);
-        assert_eq!(
-            sizes(vec![item(1), item(MAX_BATCH_BYTES), item(1)]),
-            [1, 1, 1]
-        );
     }
 }

@@ -2,59 +2,48 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use prost_types::{ListValue, Struct, Value, value::Kind};
+
 use super::{
-    chunking::{TranslateFn, translate_parts},
+    engine::{Engine, EngineError},
     html::translate_html,
-    instruction::translate_instruction,
+    parts::{TranslateFn, translate_parts},
 };
-use crate::{
-    domain::text::{
-        self, MAX_BODY_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, MAX_TITLE_CHARS, TextError,
-    },
-    proto::v1::{
-        AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
-    },
+use crate::proto::v1::{
+    AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
 };
 
-/// A translation that the service would refuse, such as one that is too long.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the translated {field} {fault}")]
-pub struct InvalidTranslation {
-    /// Which text.
-    pub field: &'static str,
-    /// What is wrong with it.
-    pub fault: TextError,
-}
+/// The names of members of instructions, in lower case, that hold text. Authors choose the shape of
+/// instructions, and much in them is for machines: kinds, command lines, addresses. So a string is
+/// text only when the nearest member name above it, through arrays, is one of these.
+const TEXT_MEMBERS: &str = "alt body caption description heading help hint html items label \
+                            message note placeholder prompt question subtitle summary text title \
+                            tooltip warning warnings";
 
-/// The distinct texts that an engine has to translate for an item.
-pub fn texts(source: &TranslationSource) -> Vec<String> {
+/// Translates an item with an engine.
+pub(super) async fn translate(
+    work: &TranslationWork,
+    engine: &Engine,
+) -> Result<AutomaticTranslation, EngineError> {
+    let source = work.source.clone().unwrap_or_default();
     let mut texts = BTreeSet::new();
-    map_texts(source, &mut |text| {
+    map_texts(&source, &mut |text| {
         texts.insert(text.to_owned());
         String::new()
     });
-    texts.into_iter().collect()
-}
-
-/// The translation of an item, made from the translations of its [`texts`].
-pub fn translation(
-    work: &TranslationWork,
-    dictionary: &HashMap<String, String>,
-) -> Result<AutomaticTranslation, InvalidTranslation> {
-    let source = work.source.as_ref();
-    let translated = source.map(|source| {
-        map_texts(source, &mut |text| {
-            dictionary.get(text).map_or(text, String::as_str).to_owned()
-        })
-    });
+    let texts: Vec<String> = texts.into_iter().collect();
+    let translated = engine.translate(&texts, &work.language).await?;
+    let dictionary: HashMap<String, String> = texts.into_iter().zip(translated).collect();
     let TranslationSource {
         name,
         title,
         body,
         instructions,
         feedback_config,
-    } = translated.unwrap_or_default();
-    let translation = AutomaticTranslation {
+    } = map_texts(&source, &mut |text| {
+        dictionary.get(text).map_or(text, String::as_str).to_owned()
+    });
+    Ok(AutomaticTranslation {
         guid: work.guid.clone(),
         language: work.language.clone(),
         name,
@@ -63,9 +52,7 @@ pub fn translation(
         instructions,
         feedback_config,
         source_digest: work.source_digest.clone(),
-    };
-    check(&translation, source)?;
-    Ok(translation)
+    })
 }
 
 /// Translates every text of a source and copies the rest.
@@ -85,7 +72,7 @@ fn map_texts(source: &TranslationSource, translate: &mut TranslateFn<'_>) -> Tra
         body: body.as_ref().map(|body| translate_html(body, translate)),
         instructions: instructions
             .iter()
-            .map(|instruction| translate_instruction(instruction, translate))
+            .map(|instruction| map_instruction(instruction, translate))
             .collect(),
         feedback_config: feedback_config
             .iter()
@@ -111,147 +98,67 @@ fn map_answers(config: &FeedbackConfig, translate: &mut TranslateFn<'_>) -> Feed
     }
 }
 
-fn check(
-    translation: &AutomaticTranslation,
-    source: Option<&TranslationSource>,
-) -> Result<(), InvalidTranslation> {
-    let linked = source
-        .into_iter()
-        .flat_map(|source| &source.feedback_config)
-        .any(|config| config.linked == Some(true));
-    let value_max = if linked {
-        MAX_NAME_CHARS
-    } else {
-        MAX_LABEL_CHARS
-    };
-    // Each field is named, so that a new text is not forgotten.
-    let AutomaticTranslation {
-        guid: _,
-        language: _,
-        name,
-        title,
-        body,
-        instructions: _,
-        feedback_config,
-        source_digest: _,
-    } = translation;
-    let values = feedback_config
-        .iter()
-        .flat_map(|config| &config.values)
-        .map(|value| ("value of feedback_config", &value.value, value_max));
-    let texts = [
-        ("name", name.as_ref(), MAX_NAME_CHARS),
-        ("title", title.as_ref(), MAX_TITLE_CHARS),
-        ("body", body.as_ref(), MAX_BODY_CHARS),
-    ];
-    let texts = texts
-        .into_iter()
-        .filter_map(|(field, text, max)| Some((field, text?, max)));
-    for (field, text, max) in texts.chain(values) {
-        text::check(text, max).map_err(|fault| InvalidTranslation { field, fault })?;
+fn map_instruction(instruction: &Struct, translate: &mut TranslateFn<'_>) -> Struct {
+    let fields = instruction.fields.iter().map(|(name, value)| {
+        let mut texts = TEXT_MEMBERS.split(' ');
+        let is_text = texts.any(|text| name.eq_ignore_ascii_case(text));
+        (name.clone(), map_value(value, is_text, translate))
+    });
+    Struct {
+        fields: fields.collect(),
     }
-    Ok(())
+}
+
+fn map_value(value: &Value, is_text: bool, translate: &mut TranslateFn<'_>) -> Value {
+    let kind = value.kind.as_ref().map(|kind| match kind {
+        Kind::StringValue(text) if is_text && !is_address(text) => {
+            Kind::StringValue(translate_html(text, translate))
+        }
+        Kind::ListValue(list) => {
+            let values = list.values.iter();
+            Kind::ListValue(ListValue {
+                values: values
+                    .map(|value| map_value(value, is_text, translate))
+                    .collect(),
+            })
+        }
+        Kind::StructValue(inner) => Kind::StructValue(map_instruction(inner, translate)),
+        kind => kind.clone(),
+    });
+    Value { kind }
+}
+
+fn is_address(text: &str) -> bool {
+    text.contains("://") && !text.trim().contains(char::is_whitespace)
 }
 
 #[cfg(test)]
-#[allow(clippy::expect_used)]
 mod tests {
     use super::*;
 
-    fn config(linked: bool, value: &str) -> FeedbackConfig {
-        let value = FeedbackValue {
-            key: "yes".to_owned(),
-            value: value.to_owned(),
-            link: "a link".to_owned(),
-            task_json: None,
-        };
-        FeedbackConfig {
-            name: "what is seen".to_owned(),
-            r#type: "enum".to_owned(),
-            linked: Some(linked),
-            values: vec![value],
+    fn object<const N: usize>(members: [(&str, Value); N]) -> Struct {
+        Struct {
+            fields: members.map(|(name, value)| (name.to_owned(), value)).into(),
         }
-    }
-
-    fn work(source: TranslationSource) -> TranslationWork {
-        TranslationWork {
-            guid: "g".to_owned(),
-            language: "de".to_owned(),
-            source: Some(source),
-            source_digest: "d".to_owned(),
-            ..TranslationWork::default()
-        }
-    }
-
-    fn in_upper_case(
-        source: TranslationSource,
-    ) -> Result<AutomaticTranslation, InvalidTranslation> {
-        let dictionary = texts(&source).into_iter().map(|text| {
-            let upper = text.to_uppercase();
-            (text, upper)
-        });
-        let dictionary = dictionary.collect();
-        translation(&work(source), &dictionary)
     }
 
     #[test]
-    fn each_text_is_listed_once() {
-        let source = TranslationSource {
-            name: Some("on".to_owned()),
-            body: Some("<b>on</b> 12 <i>off</i>".to_owned()),
-            ..TranslationSource::default()
+    fn only_members_that_people_read_are_translated() {
+        let instruction = |[label, item, text]: [&str; 3]| {
+            let inner = Value::from(object([("id", "a b".into()), ("text", text.into())]).fields);
+            object([
+                ("kind", "timer".into()),
+                ("Label", label.into()),
+                ("seconds", 30.0.into()),
+                ("items", vec![item.into(), inner.clone()].into()),
+                ("media", vec![inner, "a b".into()].into()),
+                ("line", "nmcli networking off".into()),
+                ("text", "https://example.com/a".into()),
+            ])
         };
-        assert_eq!(texts(&source), ["off", "on"]);
-    }
-
-    #[test]
-    fn too_long_translations_are_refused_whole() {
-        // `ß` in upper case is `SS`.
-        let long = |count: usize| Some("ß".repeat(count));
-        for (source, field, max) in [
-            (
-                TranslationSource {
-                    name: long(101),
-                    ..Default::default()
-                },
-                "name",
-                200,
-            ),
-            (
-                TranslationSource {
-                    title: long(201),
-                    ..Default::default()
-                },
-                "title",
-                400,
-            ),
-            (
-                TranslationSource {
-                    feedback_config: vec![config(false, &"ß".repeat(501))],
-                    ..Default::default()
-                },
-                "value of feedback_config",
-                1_000,
-            ),
-            (
-                TranslationSource {
-                    feedback_config: vec![config(true, &"ß".repeat(101))],
-                    ..Default::default()
-                },
-                "value of feedback_config",
-                200,
-            ),
-        ] {
-            let fault = TextError::TooLong(max);
-            assert_eq!(
-                in_upper_case(source),
-                Err(InvalidTranslation { field, fault })
-            );
-        }
-        let fits = TranslationSource {
-            name: long(100),
-            ..Default::default()
-        };
-        assert!(in_upper_case(fits).is_ok());
+        let source = instruction(["Hold <b>the</b> button", "one", "two"]);
+        let translated = map_instruction(&source, &mut |text| text.to_uppercase());
+        let expected = instruction(["HOLD <b>THE</b> BUTTON", "ONE", "TWO"]);
+        assert_eq!(translated, expected);
     }
 }

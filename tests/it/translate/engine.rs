@@ -193,18 +193,6 @@ async fn an_engine_that_goes_away_ends_the_run_early() {
 }
 
 #[tokio::test]
-async fn a_too_long_translation_fails_and_is_not_cut() {
-    let service = FakeService::with(vec![step("long", &"ß".repeat(201)), step("s", "on")]).await;
-    let engine = FakeEngine::start(upper_case).await;
-    let outcome = run(translate(&service.url, &engine.url)).await;
-    assert_eq!(service.written(), ["s"]);
-    assert_eq!(
-        outcome.reason(),
-        "the translated title has more than 400 code points"
-    );
-}
-
-#[tokio::test]
 async fn redirects_are_not_followed() {
     let service = FakeService::with(vec![step("s", "on")]).await;
     let engine = FakeEngine::start(|_| Reply::Answer(307, String::new())).await;
