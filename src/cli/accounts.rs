@@ -1,14 +1,12 @@
 //! What `expertise accounts` and `expertise copy` print.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use humantime::format_rfc3339_seconds;
 use serde_json::json;
 
 use super::{
     CliError, Format, confirm,
     layout::{TableColumn, table},
     out::{self, print_array},
+    wording,
 };
 use crate::domain::{account::AccountSummary, time::Timestamp};
 
@@ -16,14 +14,13 @@ const NEEDS_FORCE: &str = "accounts delete asks before it deletes, and there is 
                            on: repeat it with --force to delete without asking";
 
 const COLUMNS: [TableColumn; 5] = [
-    TableColumn::Whole("ACCOUNT"),
+    TableColumn::Text("ACCOUNT"),
     TableColumn::Number("TASKS"),
     TableColumn::Number("STEPS"),
     TableColumn::Number("BYTES"),
-    TableColumn::Whole("LAST CHANGE"),
+    TableColumn::Text("LAST CHANGE"),
 ];
 
-/// Prints the accounts of a database.
 pub fn print_accounts(accounts: &[AccountSummary], format: Format) -> Result<(), CliError> {
     match format {
         Format::Text if accounts.is_empty() => {
@@ -53,11 +50,11 @@ fn row(account: &AccountSummary) -> [String; 5] {
     ]
 }
 
-/// A time in UTC, to the second.
 fn time(Timestamp(micros): Timestamp) -> String {
-    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    let time: SystemTime = UNIX_EPOCH + since;
-    format_rfc3339_seconds(time).to_string()
+    wording::time(Some(prost_types::Timestamp {
+        seconds: micros.div_euclid(1_000_000),
+        nanos: 0,
+    }))
 }
 
 /// Asks whether an account shall be deleted, and says so if not.
@@ -71,7 +68,6 @@ pub fn agrees_to_delete_account(account: &AccountSummary) -> Result<bool, CliErr
     Ok(agrees)
 }
 
-/// Prints how many rows of an account were deleted.
 pub fn print_deleted_account(account: &str, rows: u64, format: Format) -> Result<(), CliError> {
     match format {
         Format::Text => out::print(&format!("deleted account {account}: {rows} rows\n")),
@@ -79,9 +75,8 @@ pub fn print_deleted_account(account: &str, rows: u64, format: Format) -> Result
     }
 }
 
-/// Prints how many rows of each table were copied.
 pub fn print_copied(tables: impl Iterator<Item = (&'static str, u64)>) -> Result<(), CliError> {
-    let columns = [TableColumn::Whole("TABLE"), TableColumn::Number("ROWS")];
+    let columns = [TableColumn::Text("TABLE"), TableColumn::Number("ROWS")];
     let rows = tables.map(|(name, rows)| [name.to_owned(), rows.to_string()]);
     out::print(&table(columns, rows.collect()))
 }

@@ -4,11 +4,11 @@ mod dot;
 mod mermaid;
 mod model;
 mod svg;
-mod text;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
+use textwrap::{Options, WordSplitter};
 
 use self::model::Graph;
 use super::{
@@ -39,7 +39,6 @@ pub enum GraphFormat {
     Svg,
 }
 
-/// Draws a guide: a document, or a stored one.
 pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(), CliError> {
     let file = match &args.guide {
         GuideArg::Stored(guide) => {
@@ -63,4 +62,11 @@ pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(
         Some(file) if file != Path::new("-") => export::write(file, &picture),
         Some(_) | None => out::print(&picture),
     }
+}
+
+/// The lines of a text. Ids stay whole where they have room.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let options = Options::new(columns).word_splitter(WordSplitter::NoHyphenation);
+    let lines = textwrap::wrap(text, options).into_iter();
+    lines.map(|line| line.into_owned()).collect()
 }

@@ -1,12 +1,8 @@
 //! Lines and tables that fit the terminal. What is not printed to a terminal is not wrapped.
 
-use std::fmt;
+use std::{array, iter};
 
-use comfy_table::{
-    Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets,
-};
 use console::{AnsiCodeIterator, Term};
-use termtree::Tree;
 use textwrap::{Options, WordSeparator, core::Word};
 
 /// The code that ends all styles.
@@ -105,108 +101,50 @@ pub(super) fn indented(terminal: &Term, text: &str, indent: usize) -> String {
 /// The spaces before further lines, in addition to those of the first one.
 const FURTHER_LINES_INDENT: usize = 2;
 
-/// The spaces between two columns of a table.
-const PADDING_COLUMNS: u16 = 2;
-
-/// A column of a table.
+/// A column of a table, by its name.
 #[derive(Clone, Copy)]
 pub(super) enum TableColumn {
-    /// Of texts.
     Text(&'static str),
-    /// Of ids and paths, which are never broken.
-    Whole(&'static str),
-    /// Of numbers.
     Number(&'static str),
 }
 
-impl TableColumn {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Text(name) | Self::Whole(name) | Self::Number(name) => name,
-        }
-    }
-
-    /// The least width that a cell needs on a terminal.
-    fn width_min(self, cell: &str) -> usize {
-        match self {
-            Self::Text(_) => {
-                let words = cell.split_whitespace().map(console::measure_text_width);
-                words.max().unwrap_or(0).min(TEXT_COLUMNS_MIN)
-            }
-            Self::Whole(_) | Self::Number(_) => console::measure_text_width(cell),
-        }
-    }
-}
-
-/// A table without ruled lines. Each row is one line, unless the terminal is too narrow.
-/// Where even the words would not fit, each row is a list of its cells.
+/// A table without ruled lines. Each row is one line, in which only the last cell is wrapped at the
+/// width of a terminal. Where it has no room, each row is a list of its cells.
 pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String; N]>) -> String {
-    let widths_min: [usize; N] = std::array::from_fn(|index| {
-        let Some(column) = columns.get(index) else {
-            return 0;
-        };
-        let cells = rows.iter().filter_map(|row| row.get(index));
-        let cells = cells.map(|cell| column.width_min(cell));
-        cells.max().unwrap_or(0).max(column.name().len())
+    let names = columns.map(|column| match column {
+        TableColumn::Text(name) | TableColumn::Number(name) => name.to_owned(),
     });
-    let padding = usize::from(PADDING_COLUMNS);
-    let needed = widths_min.iter().map(|width| width + padding).sum();
-    match terminal_width(&Term::stdout()) {
-        Some(available) if available < needed => records(&columns, &rows),
-        available => wide_table(columns, widths_min, rows, available),
+    let lines: Vec<&[String; N]> = iter::once(&names).chain(&rows).collect();
+    let widths: [usize; N] = array::from_fn(|index| {
+        let cells = lines.iter().filter_map(|line| line.get(index));
+        let widths = cells.map(|cell| console::measure_text_width(cell));
+        widths.max().unwrap_or(0)
+    });
+    let leading = widths.iter().take(N - 1).map(|width| width + "  ".len());
+    let needed = leading.sum::<usize>() + TEXT_COLUMNS_MIN;
+    if terminal_width(&Term::stdout()).is_some_and(|available| available < needed) {
+        return records(&names, &rows);
     }
-}
-
-fn wide_table<const N: usize>(
-    columns: [TableColumn; N],
-    widths_min: [usize; N],
-    rows: Vec<[String; N]>,
-    available: Option<usize>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    match available.and_then(|width| u16::try_from(width).ok()) {
-        Some(width) => table
-            .set_width(width)
-            .set_content_arrangement(ContentArrangement::Dynamic),
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
-    table.set_header(columns.map(|column| match column {
-        TableColumn::Text(name) | TableColumn::Whole(name) => Cell::new(name),
-        TableColumn::Number(name) => Cell::new(name).set_alignment(CellAlignment::Right),
-    }));
-    for row in rows {
-        table.add_row(row);
-    }
-    for (index, (column, width_min)) in columns.iter().zip(widths_min).enumerate() {
-        let Some(table_column) = table.column_mut(index) else {
-            continue;
-        };
-        // None before a column, so that the first begins its line.
-        table_column.set_padding((0, PADDING_COLUMNS));
-        match column {
-            TableColumn::Text(_) => {
-                let width = u16::try_from(width_min).unwrap_or(u16::MAX);
-                let width = width.saturating_add(PADDING_COLUMNS);
-                table_column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
-            }
-            TableColumn::Whole(_) => {
-                table_column.set_constraint(ColumnConstraint::ContentWidth);
-            }
-            TableColumn::Number(_) => {
-                table_column.set_constraint(ColumnConstraint::ContentWidth);
-                table_column.set_cell_alignment(CellAlignment::Right);
-            }
+    let lines = lines.iter().map(|line| {
+        let mut lead = String::new();
+        for (index, ((cell, width), column)) in line.iter().zip(widths).zip(columns).enumerate() {
+            let padding = " ".repeat(width - console::measure_text_width(cell));
+            lead += &match column {
+                TableColumn::Number(_) => format!("{padding}{cell}  "),
+                TableColumn::Text(_) if index + 1 == N => {
+                    return with_hanging_indent(&lead, cell).trim_end().to_owned() + "\n";
+                }
+                TableColumn::Text(_) => format!("{cell}{padding}  "),
+            };
         }
-    }
-    let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+        lead.trim_end().to_owned() + "\n"
+    });
     lines.collect()
 }
 
 /// The cells of each row below each other, with the names of their columns.
-fn records<const N: usize>(columns: &[TableColumn; N], rows: &[[String; N]]) -> String {
-    let names = columns.map(TableColumn::name);
-    let longest = names.map(str::len).into_iter().max().unwrap_or(0);
+fn records<const N: usize>(names: &[String; N], rows: &[[String; N]]) -> String {
+    let longest = names.iter().map(String::len).max().unwrap_or(0);
     let records = rows.iter().map(|row| {
         let cells = names.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
         let lines =
@@ -223,27 +161,36 @@ pub(super) struct Branch {
     leaves: Vec<Branch>,
 }
 
-/// The columns that each level of a tree takes.
-const LEVEL_COLUMNS: usize = 4;
-
 impl Branch {
     pub fn new(lines: Vec<String>, leaves: Vec<Self>) -> Self {
         Self { lines, leaves }
     }
 
-    fn tree(&self, depth: usize) -> Tree<String> {
-        let lines = self.lines.iter();
-        let lines = lines.flat_map(|line| wrapped(line, depth * LEVEL_COLUMNS));
-        let lines: Vec<String> = lines.collect();
-        let leaves = self.leaves.iter().map(|leaf| leaf.tree(depth + 1));
-        Tree::new(lines.join("\n"))
-            .with_leaves(leaves)
-            .with_multiline(true)
+    /// The tree, each line wrapped at the width of the terminal.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        self.add("", "", &mut text);
+        text
     }
-}
 
-impl fmt::Display for Branch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.tree(0).fmt(f)
+    /// Adds the tree. `lead` stands before its first line, and `indent` before the others.
+    fn add(&self, lead: &str, indent: &str, text: &mut String) {
+        let columns = console::measure_text_width(indent);
+        let lines = self.lines.iter().flat_map(|line| wrapped(line, columns));
+        for (index, line) in lines.enumerate() {
+            let before = if index == 0 { lead } else { indent };
+            text.push_str(&format!("{before}{line}\n"));
+        }
+        for (index, leaf) in self.leaves.iter().enumerate() {
+            let (branch, below) = match index + 1 == self.leaves.len() {
+                true => ("└── ", "    "),
+                false => ("├── ", "│   "),
+            };
+            leaf.add(
+                &format!("{indent}{branch}"),
+                &format!("{indent}{below}"),
+                text,
+            );
+        }
     }
 }

@@ -60,7 +60,7 @@ pub(super) async fn list(
 }
 
 const COLUMNS: [TableColumn; 6] = [
-    TableColumn::Whole("GUID"),
+    TableColumn::Text("GUID"),
     TableColumn::Number("PRODUCT"),
     TableColumn::Number("STEPS"),
     TableColumn::Text("STATE"),

@@ -38,7 +38,6 @@ pub struct ShowArgs {
     pub language: Option<Language>,
 }
 
-/// Shows a guide with everything that an author sets.
 pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Result<(), CliError> {
     let found = guides::find_guide(client, &args.guide).await?;
     let document = found.read(client).await?.document;
@@ -57,10 +56,9 @@ pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Re
         languages,
         full: args.full,
     };
-    out::print(&tree.guide(&document).to_string())
+    out::print(&tree.guide(&document).text())
 }
 
-/// Which texts are shown.
 struct GuideTree {
     /// The tag of the language and its shorter forms; empty for the source.
     languages: Vec<String>,

@@ -64,7 +64,7 @@ const COLUMNS: [TableColumn; 5] = [
     TableColumn::Text("STATE"),
     TableColumn::Text("LANGUAGE"),
     TableColumn::Text("KIND"),
-    TableColumn::Whole("GUID"),
+    TableColumn::Text("GUID"),
     TableColumn::Text("TITLE"),
 ];
 

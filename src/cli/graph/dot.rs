@@ -2,12 +2,12 @@
 
 use super::{
     model::{Graph, GraphNode},
-    text::wrapped,
+    wrapped,
 };
 use crate::domain::step::StepType;
 
 /// The columns of a line in a box.
-const COLUMNS: f32 = 40.0;
+const COLUMNS: usize = 40;
 
 pub(super) fn dot(graph: &Graph) -> String {
     let mut text = "digraph guide {\n  node [fontname=\"sans-serif\", fontsize=11]\n  \
@@ -44,10 +44,8 @@ fn attributes(node: &GraphNode) -> String {
         Some(StepType::Idp) => "note",
         Some(StepType::Solution | StepType::Information) => "box",
     };
-    let lines: Vec<String> = node
-        .lines()
-        .flat_map(|line| wrapped(&line, COLUMNS))
-        .collect();
+    let lines = node.lines().flat_map(|line| wrapped(&line, COLUMNS));
+    let lines: Vec<String> = lines.collect();
     let mut attributes = format!("shape={shape}, label={}", quoted(&lines.join("\n")));
     if node.is_hidden {
         attributes.push_str(", style=dashed");

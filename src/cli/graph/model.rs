@@ -26,7 +26,6 @@ const MAX_ANSWERS: usize = 8;
 /// them set has its condition as text.
 const MAX_SETTERS: usize = 20;
 
-/// A guide to draw.
 #[derive(Default)]
 pub(super) struct Graph {
     /// Its task and the tasks that it manages, each with its nodes: itself, then its steps.

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use console::truncate_str;
+
 use super::{
     model::{Graph, GraphNode},
-    text::{shortened, wrapped},
+    wrapped,
 };
 use crate::domain::step::StepType;
 
@@ -24,9 +26,10 @@ const ARROW_HEIGHT: f32 = 18.0;
 const TITLE_SIZE: f32 = 14.0;
 const NOTE_SIZE: f32 = 12.0;
 const LINE_HEIGHT: f32 = 1.35;
-/// The widths of an ordinary column, in the size of the font.
-const COLUMN: f32 = 0.62;
-const BOLD_COLUMN: f32 = 0.7;
+/// The columns that have room in a box, and above an arrow.
+const TITLE_COLUMNS: usize = 40;
+const NOTE_COLUMNS: usize = 55;
+const LABEL_COLUMNS: usize = 26;
 const GREY: &str = "#77828c";
 const RED: &str = "#c00000";
 /// Colours of lines that can be told from each other on white.
@@ -93,12 +96,11 @@ fn place(graph: &Graph) -> Vec<NodeBox<'_>> {
             *arrows.entry(*node).or_default() += 1;
         }
     }
-    let columns = |column: f32| (BOX_WIDTH - 2.0 * BOX_PADDING) / column;
     let mut top = MARGIN;
     let nodes = graph.nodes.iter().enumerate().map(|(index, node)| {
-        let title = wrapped(&node.heading(), columns(BOLD_COLUMN * TITLE_SIZE));
+        let title = wrapped(&node.heading(), TITLE_COLUMNS);
         let notes = node.notes.iter();
-        let notes = notes.flat_map(|note| wrapped(note, columns(COLUMN * NOTE_SIZE)));
+        let notes = notes.flat_map(|note| wrapped(note, NOTE_COLUMNS));
         let notes: Vec<String> = notes.collect();
         let text = title.len() as f32 * TITLE_SIZE + (notes.len() + 1) as f32 * NOTE_SIZE;
         let arrows = arrows.get(&index).copied().unwrap_or_default() as f32 * ARROW_HEIGHT;
@@ -171,7 +173,6 @@ fn arrows_of(
     colour: &str,
 ) -> String {
     let (right, start) = (MARGIN + BOX_WIDTH, from.bottom() - BOX_PADDING);
-    let room = (LABEL_WIDTH - 22.0) / (COLUMN * NOTE_SIZE);
     let source = escaped(&from.node.heading());
     let (mut low, mut high) = (start, start);
     let mut svg = String::new();
@@ -192,7 +193,7 @@ fn arrows_of(
             right + 14.0,
             y - 3.0,
             escaped(label),
-            escaped(&shortened(label, room))
+            escaped(&truncate_str(label, LABEL_COLUMNS, "…"))
         ));
     }
     format!(

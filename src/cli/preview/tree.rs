@@ -43,7 +43,7 @@ pub(super) fn text(preview: &PreviewTaskResponse, language: &str, reasons: &Reas
     let mut left = steps.iter().enumerate().collect();
     let context = TreeContext { language, reasons };
     leaves.extend(context.step_branches(&mut left, 0, task.visibility()));
-    let mut text = Branch::new(task_lines(&task), leaves).to_string();
+    let mut text = Branch::new(task_lines(&task), leaves).text();
     if let Some(next) = next_observation.last() {
         let step = steps.iter().find(|step| {
             let via = via(next_observation).iter().map(|id| without_index(id));
