@@ -76,10 +76,8 @@ pub enum CliError {
     Document(#[from] DocumentError),
     #[error(transparent)]
     Translate(#[from] TranslateError),
-    /// An argument is missing or wrong.
     #[error("{0}")]
     Argument(String),
-    /// A name is that of no task.
     #[error("{0}")]
     NoSuchTask(String),
     #[error("{0}")]
@@ -146,33 +144,25 @@ async fn run_command(
         Some(connection) => Some(Client::connect(connection, scopes(command)).await?),
         None => None,
     };
+    let call = || client.as_ref().ok_or_else(lint::needs_server);
     match command {
         ClientCommand::Lint(args) => return lint::lint(client.as_ref(), args, format).await,
-        ClientCommand::Graph(args) => {
-            graph::graph(client.as_ref(), args).await?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        _ => {}
-    }
-    let client = &client.ok_or_else(lint::needs_server)?;
-    match command {
-        // They are run above.
-        ClientCommand::Lint(_) | ClientCommand::Graph(_) => {}
-        ClientCommand::Import(args) => return import::import(client, args, format).await,
-        ClientCommand::Edit(args) => return edit::edit(client, args, format).await,
-        ClientCommand::Diff(args) => return diff::diff(client, args, format).await,
-        ClientCommand::Apply(args) => return apply::apply(client, args, format).await,
-        ClientCommand::Delete(args) => return delete::delete(client, args, format).await,
-        ClientCommand::Export(args) => return export::export(client, args, format).await,
-        ClientCommand::Restore(args) => return restore::restore(client, args, format).await,
-        ClientCommand::Show(args) => show::show(client, args, format).await?,
-        ClientCommand::List(filters) => list::list(client, filters, format).await?,
-        ClientCommand::Preview(args) => preview::preview(client, args, format).await?,
-        ClientCommand::References(args) => references::references(client, args, format).await?,
-        ClientCommand::History(args) => history::history(client, args, format).await?,
-        ClientCommand::Keep(args) => history::keep(client, args, format).await?,
-        ClientCommand::Alias(args) => history::alias(client, args, format).await?,
-        ClientCommand::Changes(args) => change_feed::changes(client, args, format).await?,
+        ClientCommand::Graph(args) => graph::graph(client.as_ref(), args).await?,
+        ClientCommand::Import(args) => return import::import(call()?, args, format).await,
+        ClientCommand::Edit(args) => return edit::edit(call()?, args, format).await,
+        ClientCommand::Diff(args) => return diff::diff(call()?, args, format).await,
+        ClientCommand::Apply(args) => return apply::apply(call()?, args, format).await,
+        ClientCommand::Delete(args) => return delete::delete(call()?, args, format).await,
+        ClientCommand::Export(args) => return export::export(call()?, args, format).await,
+        ClientCommand::Restore(args) => return restore::restore(call()?, args, format).await,
+        ClientCommand::Show(args) => show::show(call()?, args, format).await?,
+        ClientCommand::List(filters) => list::list(call()?, filters, format).await?,
+        ClientCommand::Preview(args) => preview::preview(call()?, args, format).await?,
+        ClientCommand::References(args) => references::references(call()?, args, format).await?,
+        ClientCommand::History(args) => history::history(call()?, args, format).await?,
+        ClientCommand::Keep(args) => history::keep(call()?, args, format).await?,
+        ClientCommand::Alias(args) => history::alias(call()?, args, format).await?,
+        ClientCommand::Changes(args) => change_feed::changes(call()?, args, format).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -29,8 +29,8 @@ use super::{
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
-    out::{self, Results, print_error, sanitize, with_members},
-    pairing::{fixed_fields, has_same_paths, lock_changed},
+    out::{Results, print_error, sanitize, with_members},
+    pairing::{has_same_paths, lock_changed, refuse_fixed_fields},
 };
 use crate::{
     client::{CallError, Client},
@@ -112,25 +112,18 @@ pub(super) async fn apply(
     for file in files {
         guides.push(run.read_stored(file, &tasks).await?);
     }
-    for guide in guides.iter_mut().filter(|guide| guide.stored.is_some()) {
+    for guide in &mut guides {
         run.check(guide).await?;
     }
     let is_new = |guide: &&mut ApplyGuide| guide.stored.is_none();
     let mut new: Vec<_> = guides.iter_mut().filter(is_new).collect();
     while !new.is_empty() {
         // A guide comes after those that it refers to, so that it has all of its steps from the
-        // beginning.
-        let waits =
-            |guide: &&mut ApplyGuide| !args.dry_run && run.ids.refers_to_pending(&guide.document);
-        let (mut waiting, mut ready): (Vec<_>, Vec<_>) = new.into_iter().partition(waits);
-        if ready.is_empty() {
-            // Guides that refer to each other: the first is created without some of its steps.
-            ready.push(waiting.remove(0));
-        }
-        for guide in ready {
-            run.create(guide).await?;
-        }
-        new = waiting;
+        // beginning. Of guides that refer to each other, the first is created without some of them.
+        let is_ready =
+            |guide: &&mut ApplyGuide| args.dry_run || !run.ids.refers_to_pending(&guide.document);
+        let next = new.iter().position(is_ready).unwrap_or(0);
+        run.create(new.remove(next)).await?;
     }
     for guide in guides.iter_mut().filter(|guide| guide.needs_update) {
         run.update(guide).await?;
@@ -146,7 +139,6 @@ pub(super) async fn apply(
     run.end(is_declined)
 }
 
-/// A guide of a file.
 struct ApplyGuide {
     file: GuideFile,
     /// The document; it has the account's ids as far as the account has the guide.
@@ -182,7 +174,6 @@ impl ApplyGuide {
     }
 }
 
-/// A run in progress.
 struct ApplyRun<'a> {
     client: &'a Client,
     args: &'a ApplyArgs,
@@ -249,23 +240,14 @@ impl ApplyRun<'_> {
         let Some(stored) = &guide.stored else {
             return Ok(());
         };
-        let fixed = fixed_fields(&guide.document, &stored.document);
-        let blocked = match fixed.is_empty() {
-            false => Some(Blocked {
-                text: fixed.join("\n  "),
-                json: json!({"error": {"message": fixed.join("\n")}}),
-            }),
-            true => match applied::check(self.client, guide, &mut self.ids, self.args).await {
-                Ok(blocked) => blocked,
-                Err(error) => Some(Blocked {
-                    text: error.to_string(),
-                    json: json!({"error": out::error_json(&error)}),
-                }),
-            },
+        let checked = match refuse_fixed_fields(&guide.document, &stored.document) {
+            Ok(()) => applied::check(self.client, guide, &mut self.ids, self.args).await,
+            Err(error) => Err(error),
         };
-        if let Some(Blocked { text, json }) = blocked {
+        let blocked = checked.unwrap_or_else(|error| Some(Blocked::from(&error)));
+        if let Some(blocked) = blocked {
             guide.needs_update = false;
-            return self.add_failure(guide, &text, json);
+            return self.add_failure(guide, blocked);
         }
         if let Some(stored) = &guide.stored {
             let keep_unlocked = self.args.keep_unlocked;
@@ -404,10 +386,13 @@ impl ApplyRun<'_> {
     }
 
     fn imported(&self, guide: &ApplyGuide, answer: ImportTaskResponse) -> ImportedGuide {
-        let file = guide.file.path.display().to_string();
-        let mut imported = ImportedGuide::new(file, answer, self.args.dry_run);
-        imported.notes = guide.notes.clone();
-        imported
+        ImportedGuide {
+            file: guide.file.path.display().to_string(),
+            answer,
+            dry_run: self.args.dry_run,
+            notes: guide.notes.clone(),
+            ..ImportedGuide::default()
+        }
     }
 
     /// The findings of a guide as a dry run leaves it.
@@ -476,15 +461,13 @@ impl ApplyRun<'_> {
     }
 
     fn add_error(&mut self, guide: &ApplyGuide, error: &CliError) -> Result<(), CliError> {
-        let json = json!({"error": out::error_json(error)});
-        self.add_failure(guide, &error.to_string(), json)
+        self.add_failure(guide, Blocked::from(error))
     }
 
     fn add_failure(
         &mut self,
         guide: &ApplyGuide,
-        text: &str,
-        json: serde_json::Value,
+        Blocked { text, json }: Blocked,
     ) -> Result<(), CliError> {
         self.counts.failed += 1;
         let path = guide.file.path.display().to_string();

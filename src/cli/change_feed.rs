@@ -1,6 +1,6 @@
 //! `expertise changes`.
 
-use std::{collections::HashMap, str::FromStr, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use clap::Args;
 use tokio::{
@@ -11,7 +11,7 @@ use tokio::{
 use super::{CliError, Format, PAGE_SIZE, document, guides, out, wording};
 use crate::{
     client::Client,
-    config::TaskRef,
+    config::{TaskRef, value},
     proto::v1::{Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse},
 };
 
@@ -23,31 +23,12 @@ pub struct ChangesArgs {
     #[arg(long)]
     pub follow: bool,
     /// Start after this cursor, or at the oldest change that is kept
-    #[arg(long, value_name = "CURSOR|oldest", default_value = "oldest")]
-    pub since: ChangesStart,
+    #[arg(long, value_name = "CURSOR|oldest", default_value = OLDEST, value_parser = value::text)]
+    pub since: String,
 }
 
-/// Where `changes` starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChangesStart {
-    /// At the oldest change that is kept.
-    Oldest,
-    /// After a cursor.
-    After(String),
-}
-
-impl FromStr for ChangesStart {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "" => Err("a cursor that this command printed, or oldest"),
-            "oldest" => Ok(Self::Oldest),
-            cursor => Ok(Self::After(cursor.to_owned())),
-        }
-    }
-}
-
+/// Stands for the start of the changes that are kept.
+const OLDEST: &str = "oldest";
 /// How long the server waits for changes. Proxies end calls that are silent for a minute.
 const WAIT_SECONDS: i64 = 30;
 /// How long a list waits, once, for changes that somebody else is putting in order.
@@ -55,7 +36,6 @@ const ORDER_WAIT_SECONDS: i64 = 2;
 /// The pause before a call is made again whose repetitions have all failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Lists the changes of the account or of a task, and follows them.
 pub(super) async fn changes(
     client: &Client,
     args: &ChangesArgs,
@@ -70,9 +50,9 @@ pub(super) async fn changes(
         Some(task) => guides::find_with_history(client, task).await?.to_string(),
         None => String::new(),
     };
-    let (cursor, start) = match since {
-        ChangesStart::After(cursor) => (cursor.clone(), ChangeStart::Unspecified),
-        ChangesStart::Oldest => (String::new(), ChangeStart::Oldest),
+    let (cursor, start) = match since.as_str() {
+        OLDEST => (String::new(), ChangeStart::Oldest),
+        cursor => (cursor.to_owned(), ChangeStart::Unspecified),
     };
     let mut reader = ChangeReader {
         client,
@@ -173,17 +153,10 @@ impl ChangeReader<'_> {
                 ChangeKind::TaskDeleted => {
                     self.names.insert(change.task.clone(), None);
                 }
-                ChangeKind::TaskCreated => {
+                ChangeKind::TaskCreated | ChangeKind::TaskUpdated => {
                     self.names.remove(&change.task);
                 }
-                ChangeKind::TaskUpdated if change.fields.iter().any(|it| it == "name") => {
-                    self.names.remove(&change.task);
-                }
-                ChangeKind::TaskUpdated
-                | ChangeKind::StepCreated
-                | ChangeKind::StepUpdated
-                | ChangeKind::StepDeleted
-                | ChangeKind::Unspecified => {}
+                _ => {}
             }
         }
         for change in changes {

@@ -20,8 +20,7 @@ use crate::{
     proto::v1::{FeedbackValue, Step, TaskDocument},
 };
 
-/// A difference.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Change {
     pub kind: ChangeKind,
     /// The guid of the task; empty for one that is created.
@@ -49,21 +48,17 @@ pub(super) struct Change {
 }
 
 /// What happens to a task, a step or a field of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ChangeKind {
-    /// A field changes.
+    #[default]
     Changed,
     /// A step, or a managed task with its steps, is created.
     Added,
     /// A step is deleted, or a task is managed no longer.
     Removed,
-    /// A step gets another place.
     Moved,
 }
-
-/// The guids of the task and of the step, and the path of the field.
-pub(super) type ChangeSubject<'c> = (&'c str, &'c str, &'c str);
 
 impl Change {
     /// A change of a whole task.
@@ -71,13 +66,8 @@ impl Change {
         Self {
             kind,
             task: guid.to_owned(),
-            step: String::new(),
-            place: 0,
             title: name.to_owned(),
-            path: String::new(),
-            before: None,
-            after: None,
-            subtask_step: None,
+            ..Self::default()
         }
     }
 
@@ -103,17 +93,18 @@ impl Change {
     /// Whether both changes do the same to the same task, step or field. The numbers of the step may
     /// differ.
     pub fn is_same(&self, other: &Self) -> bool {
-        let values = |change: &Self| (change.place > 0, change.title == self.title);
-        self.kind == other.kind
-            && self.subject() == other.subject()
-            && values(self) == values(other)
-            && (self.kind == ChangeKind::Moved
+        let Self {
+            kind,
+            task,
+            step,
+            path,
+            ..
+        } = self;
+        (kind, task, step, path) == (&other.kind, &other.task, &other.step, &other.path)
+            && self.title == other.title
+            && (self.place > 0) == (other.place > 0)
+            && (*kind == ChangeKind::Moved
                 || self.before == other.before && self.after == other.after)
-    }
-
-    /// What changes.
-    pub fn subject(&self) -> ChangeSubject<'_> {
-        (&self.task, &self.step, &self.path)
     }
 
     /// Whether the guide loses a step.

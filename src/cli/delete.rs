@@ -131,7 +131,6 @@ pub(super) fn agrees_to_delete(tasks: &[Task], history: DeletedHistory) -> bool 
     })
 }
 
-/// A task on one line.
 pub(super) fn description(task: &Task) -> String {
     let (name, steps) = (sanitize(&task.name), out::step_count(task.steps.len()));
     format!("{}: {name}, {steps}", task.guid)

@@ -15,7 +15,7 @@ use super::{
     guide_ref::{GuideArg, GuideRef},
     guides::{self, FoundGuide},
     out::{print, print_error, print_json, sanitize, with_members},
-    pairing::{fixed_fields, has_same_paths},
+    pairing::{has_same_paths, refuse_fixed_fields},
 };
 use crate::{
     client::Client,
@@ -55,7 +55,14 @@ pub(super) async fn diff(
         (GuideArg::File(file), None, absent_steps) => {
             diff_file(client, file, absent_steps, format).await?
         }
-        (GuideArg::Stored(GuideRef::Now(task)), None, _) => {
+        (
+            GuideArg::Stored(GuideRef {
+                task,
+                revision: None,
+            }),
+            None,
+            _,
+        ) => {
             return Err(CliError::Argument(format!(
                 "there is no file {task}; to compare a revision of a guide with what it is now, \
                  add its number or alias, such as @3"
@@ -121,10 +128,7 @@ async fn diff_file(
     let file = GuideFile::read(path)?;
     let stored = guides::read_imported(client, &file.document).await?;
     if let Some(stored) = &stored {
-        let fixed = fixed_fields(&file.document, &stored.document);
-        if !fixed.is_empty() {
-            return Err(CliError::Failed(fixed.join("\n  ")));
-        }
+        refuse_fixed_fields(&file.document, &stored.document)?;
     }
     let message = ImportTaskRequest {
         document: Some(file.document.clone()),

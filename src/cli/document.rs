@@ -169,12 +169,10 @@ pub(super) fn message_text(name: &str, message: &impl Message) -> Result<String,
     serde_json::to_string_pretty(&Ordered(&value, &shape)).map_err(|_| DocumentError::Contract)
 }
 
-/// A message of the contract, such as a `Task`, as JSON.
 pub(super) fn json(name: &str, message: &impl Message) -> Result<Value, DocumentError> {
     message_json::json(descriptor(name)?, message).ok_or(DocumentError::Contract)
 }
 
-/// Messages of the contract as JSON.
 pub(super) fn json_list<'m, M: Message + 'm>(
     name: &str,
     messages: impl IntoIterator<Item = &'m M>,
@@ -182,7 +180,6 @@ pub(super) fn json_list<'m, M: Message + 'm>(
     messages.into_iter().map(|it| json(name, it)).collect()
 }
 
-/// A message of the contract, such as a `Task`, from its JSON.
 pub(super) fn from_json<M: Message + Default>(
     name: &str,
     value: &Value,

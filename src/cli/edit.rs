@@ -28,7 +28,7 @@ use super::{
     imported::ImportedGuide,
     merge::{self, MergedGuides},
     out::{self, print, print_error, print_message, sanitize, step_count},
-    pairing::{fixed_fields, lock_changed},
+    pairing::{lock_changed, refuse_fixed_fields},
 };
 use crate::{
     client::{CallError, Client},
@@ -88,21 +88,10 @@ pub(super) async fn edit(
     let mut session = EditSession {
         client,
         args,
+        format,
         opened: stored,
     };
-    let ended = session.run(file).await?;
-    match format {
-        Format::Text => print(&ended.text)?,
-        Format::Json => out::print_json(&ended.json)?,
-    }
-    Ok(ended.exit_code)
-}
-
-/// How the command ends.
-struct Ended {
-    text: String,
-    json: Value,
-    exit_code: ExitCode,
+    session.run(file).await
 }
 
 /// What became of an edited text.
@@ -112,28 +101,38 @@ enum Outcome {
     Unchanged,
     /// It differs only in what cannot be changed.
     Ignored,
-    /// It is refused, for these reasons.
-    Refused(String),
-    /// Somebody else has changed the same fields. The text has their other changes.
-    Conflicts {
+    /// It comes back to the editor.
+    Refused {
         reason: String,
-        text: String,
+        /// In place of the text: it has what others have changed.
+        text: Option<String>,
+        /// What to do before an import; empty if the person wants to edit it again.
+        advice: &'static str,
     },
-    /// It is to be edited again.
-    EditAgain,
     /// It is not to be imported.
     Stopped,
+}
+
+impl Outcome {
+    fn refused(reason: impl ToString) -> Self {
+        Self::Refused {
+            reason: reason.to_string(),
+            text: None,
+            advice: "correct it, then ",
+        }
+    }
 }
 
 struct EditSession<'a> {
     client: &'a Client,
     args: &'a EditArgs,
+    format: Format,
     /// What the text was made from.
     opened: StoredGuide,
 }
 
 impl EditSession<'_> {
-    async fn run(&mut self, mut file: EditedFile) -> Result<Ended, CliError> {
+    async fn run(&mut self, mut file: EditedFile) -> Result<ExitCode, CliError> {
         let (mut advice, mut refusals) = ("", 0);
         loop {
             let before = file.read()?;
@@ -147,7 +146,7 @@ impl EditSession<'_> {
             }
             if file.is_refused && text == before {
                 let reason = "the refused text was not corrected, and nothing is imported";
-                return Ok(self.give_up(&file, reason, advice));
+                return self.give_up(&file, reason, advice);
             }
             let written = tokio::select! {
                 written = self.write(&text) => written,
@@ -156,41 +155,39 @@ impl EditSession<'_> {
             match written {
                 Ok(Outcome::Imported(imported)) => {
                     file.remove();
-                    return imported_end(&imported);
+                    return self.imported(&imported);
                 }
                 Ok(Outcome::Unchanged) => return self.unchanged(file),
                 Ok(Outcome::Ignored) => {
-                    let reason = "nothing is changed, as everything that was edited is ignored";
                     file.remove_comments();
-                    let path = file.path.display();
-                    print_error(&format!("{reason}: the text is kept in {path}"));
-                    return Ok(self.failed(&file));
+                    print_error(&format!(
+                        "nothing is changed, as everything that was edited is ignored: the text \
+                         is kept in {}",
+                        file.path.display()
+                    ));
+                    return self.failed(&file);
                 }
-                Ok(Outcome::Refused(reason)) => {
-                    print_error(&reason);
-                    advice = "correct it, then ";
-                    refusals += 1;
-                    file.refuse(&text, &reason)?;
+                Ok(Outcome::Refused {
+                    reason,
+                    text: merged,
+                    advice: next,
+                }) => {
+                    advice = next;
+                    if !advice.is_empty() {
+                        print_error(&reason);
+                        refusals += 1;
+                    }
+                    file.refuse(merged.as_ref().unwrap_or(&text), &reason)?;
                 }
-                Ok(Outcome::Conflicts { reason, text }) => {
-                    print_error(&reason);
-                    advice = "resolve the conflicts, then ";
-                    refusals += 1;
-                    file.refuse(&text, &reason)?;
-                }
-                Ok(Outcome::EditAgain) => {
-                    advice = "";
-                    file.refuse(&text, "you chose to edit it again")?;
-                }
-                Ok(Outcome::Stopped) => return Ok(self.give_up(&file, "it is not imported", "")),
+                Ok(Outcome::Stopped) => return self.give_up(&file, "it is not imported", ""),
                 Err(error) => {
                     print_message(&error);
-                    return Ok(self.give_up(&file, "it is perhaps not imported", ""));
+                    return self.give_up(&file, "it is perhaps not imported", "");
                 }
             }
             if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
                 let reason = "the text was refused too often, and nothing is imported";
-                return Ok(self.give_up(&file, reason, advice));
+                return self.give_up(&file, reason, advice);
             }
         }
     }
@@ -200,25 +197,22 @@ impl EditSession<'_> {
     async fn write(&mut self, text: &str) -> Result<Outcome, CliError> {
         let file = match GuideFile::new(Path::new(""), text.to_owned()) {
             Ok(file) => file,
-            Err(error) => return Ok(Outcome::Refused(error.to_string())),
+            Err(error) => return Ok(Outcome::refused(error)),
         };
         let guid = guides::guid(&self.opened.document).to_owned();
         if !guides::guid(&file.document).eq_ignore_ascii_case(&guid) {
-            let reason =
-                format!("task.guid must stay {guid}: use `expertise import` for other tasks");
-            return Ok(Outcome::Refused(reason));
+            return Ok(Outcome::refused(format!(
+                "task.guid must stay {guid}: use `expertise import` for other tasks"
+            )));
         }
         let mut said = file.document.clone();
         TaskIds::default().adopt(&mut said, &self.opened.document, None);
-        let fixed = fixed_fields(&said, &self.opened.document);
-        if !fixed.is_empty() {
-            return Ok(Outcome::Refused(fixed.join("\n")));
+        if let Err(error) = refuse_fixed_fields(&said, &self.opened.document) {
+            return Ok(Outcome::refused(error));
         }
         let notes = lock_changed(&mut said, &self.opened.document, self.args.keep_unlocked);
         let refused = |error: CallError| match error.code {
-            "INVALID_ARGUMENT" | "NOT_FOUND" => {
-                Ok(Outcome::Refused(file.locate(error).to_string()))
-            }
+            "INVALID_ARGUMENT" | "NOT_FOUND" => Ok(Outcome::refused(file.locate(error))),
             _ => Err(error.into()),
         };
         match self.write_over(&self.opened, &said, &notes).await {
@@ -252,15 +246,19 @@ impl EditSession<'_> {
                     let conflicts = conflicts.map(|it| it.with_line(&file, &planned));
                     let texts = conflicts.map(|it| it.text("your text", &Term::stderr()));
                     let reason: String = texts.collect();
-                    let reason = reason.trim_end().to_owned();
-                    let Some(ours) = failed.with_our_fields else {
-                        let text = text.to_owned();
-                        return Ok(Outcome::Conflicts { reason, text });
+                    let text = match failed.with_our_fields {
+                        None => None,
+                        // The text that comes back to the editor has the changes of the others.
+                        Some(ours) => {
+                            self.opened = now;
+                            Some(document::text(&authored(&ours))?)
+                        }
                     };
-                    // The text that comes back to the editor has the changes of the others.
-                    self.opened = now;
-                    let text = document::text(&authored(&ours))?;
-                    return Ok(Outcome::Conflicts { reason, text });
+                    return Ok(Outcome::Refused {
+                        reason: reason.trim_end().to_owned(),
+                        text,
+                        advice: "resolve the conflicts, then ",
+                    });
                 }
             };
             let theirs = changes::between(&opened.document, &now.document)?;
@@ -303,10 +301,12 @@ impl EditSession<'_> {
             return Ok(outcome);
         }
         let answer = self.client.call(message).await?;
-        let mut imported = ImportedGuide::new(String::new(), answer, false);
-        imported.changes = changes;
-        imported.notes = notes;
-        Ok(Outcome::Imported(Box::new(imported)))
+        Ok(Outcome::Imported(Box::new(ImportedGuide {
+            answer,
+            changes,
+            notes,
+            ..ImportedGuide::default()
+        })))
     }
 
     /// Shows the findings. If there are errors, the person at the terminal decides. `None` imports
@@ -328,38 +328,38 @@ impl EditSession<'_> {
         let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
         match answer.unwrap_or_default().as_str() {
             "y" | "yes" => None,
-            "e" | "edit" => Some(Outcome::EditAgain),
+            "e" | "edit" => Some(Outcome::Refused {
+                reason: "you chose to edit it again".to_owned(),
+                text: None,
+                advice: "",
+            }),
             _ => Some(Outcome::Stopped),
         }
     }
 
-    fn unchanged(&self, file: EditedFile) -> Result<Ended, CliError> {
+    fn unchanged(&self, file: EditedFile) -> Result<ExitCode, CliError> {
         file.remove();
         print_error("nothing is changed");
-        Ok(Ended {
-            text: String::new(),
-            json: json!({
-                "outcome": "IMPORT_OUTCOME_UNCHANGED",
-                "guid": guides::guid(&self.opened.document),
-            }),
-            exit_code: ExitCode::SUCCESS,
-        })
+        let outcome = json!({
+            "outcome": "IMPORT_OUTCOME_UNCHANGED",
+            "guid": guides::guid(&self.opened.document),
+        });
+        self.print("", &outcome)?;
+        Ok(ExitCode::SUCCESS)
     }
 
-    fn failed(&self, file: &EditedFile) -> Ended {
-        Ended {
-            text: String::new(),
-            json: json!({
-                "guid": guides::guid(&self.opened.document),
-                "text_kept_in": file.path.display().to_string(),
-            }),
-            exit_code: ExitCode::FAILURE,
-        }
+    fn imported(&self, imported: &ImportedGuide) -> Result<ExitCode, CliError> {
+        let task = imported.answer.task.clone().unwrap_or_default();
+        let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+        let undo = guides::undo_note(&task.guid, imported.answer.previous_revision);
+        let text = format!("updated {}: {name}, {steps}{undo}\n", task.guid);
+        self.print(&text, &imported.json()?)?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Keeps the text and says how to import it, without undoing the changes that somebody else
     /// makes meanwhile. `advice` is what to do before.
-    fn give_up(&self, file: &EditedFile, reason: &str, advice: &str) -> Ended {
+    fn give_up(&self, file: &EditedFile, reason: &str, advice: &str) -> Result<ExitCode, CliError> {
         file.remove_comments();
         let path = file.path.display().to_string();
         let word = shell_word(&path);
@@ -375,17 +375,22 @@ impl EditSession<'_> {
         ));
         self.failed(file)
     }
-}
 
-fn imported_end(imported: &ImportedGuide) -> Result<Ended, CliError> {
-    let task = imported.answer.task.clone().unwrap_or_default();
-    let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
-    let undo = guides::undo_note(&task.guid, imported.answer.previous_revision);
-    Ok(Ended {
-        text: format!("updated {}: {name}, {steps}{undo}\n", task.guid),
-        json: imported.json()?,
-        exit_code: ExitCode::SUCCESS,
-    })
+    fn failed(&self, file: &EditedFile) -> Result<ExitCode, CliError> {
+        let kept = json!({
+            "guid": guides::guid(&self.opened.document),
+            "text_kept_in": file.path.display().to_string(),
+        });
+        self.print("", &kept)?;
+        Ok(ExitCode::FAILURE)
+    }
+
+    fn print(&self, text: &str, json: &Value) -> Result<(), CliError> {
+        match self.format {
+            Format::Text => print(text),
+            Format::Json => out::print_json(json),
+        }
+    }
 }
 
 fn print_ignored(paths: &[String]) {
@@ -407,7 +412,6 @@ fn run_editor(editor: &str, file: &Path) -> Result<(), String> {
     }
 }
 
-/// The error of an editor that failed. A text that was changed is kept.
 fn editor_error(editor: &str, failure: &str, file: EditedFile) -> CliError {
     let editor = sanitize(editor);
     let is_unchanged = file.read().is_ok_and(|text| !file.is_changed(&text));

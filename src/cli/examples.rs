@@ -66,13 +66,11 @@ expertise man
 expertise man import
 "#;
 
-/// The examples of a command.
 fn examples_of(command: &str) -> impl Iterator<Item = &'static str> {
     let lines = EXAMPLES.lines();
     lines.filter(move |line| line.split(' ').nth(1) == Some(command))
 }
 
-/// Adds the examples to the help of each command.
 pub(super) fn with_examples(program: Command) -> Command {
     program.mut_subcommands(|command| {
         let lines: Vec<&str> = examples_of(command.get_name()).collect();

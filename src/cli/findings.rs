@@ -171,10 +171,8 @@ impl Findings {
     }
 }
 
-/// The result of an analysis, if there is one.
 pub(super) type Analysed = Option<Result<Findings, CallError>>;
 
-/// The members of an analysis in JSON.
 pub(super) fn json(analysed: &Analysed) -> Value {
     match analysed {
         Some(Ok(findings)) => findings.json(),
@@ -183,7 +181,6 @@ pub(super) fn json(analysed: &Analysed) -> Value {
     }
 }
 
-/// The lines of an analysis.
 pub(super) fn text(analysed: &Analysed, terminal: &Term) -> String {
     match analysed {
         Some(Ok(findings)) => findings.text(terminal),

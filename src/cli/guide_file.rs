@@ -35,7 +35,6 @@ use crate::{
 /// The largest document that is read: what a server takes by default.
 const MAX_DOCUMENT_BYTES: u64 = DEFAULT_MAX_MESSAGE_BYTES as u64;
 
-/// A document as a file has it.
 #[derive(Clone, Debug)]
 pub(super) struct GuideFile {
     pub path: PathBuf,
@@ -44,7 +43,6 @@ pub(super) struct GuideFile {
 }
 
 impl GuideFile {
-    /// Reads a file, or standard input as `-`.
     pub fn read(path: &Path) -> Result<Self, CliError> {
         Self::read_up_to(path, MAX_DOCUMENT_BYTES)
             .map_err(|reason| CliError::Failed(format!("{}: {reason}", path.display())))
@@ -165,7 +163,6 @@ fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// The lines of the fields of a text.
 pub(super) struct FieldLines<'a> {
     text: &'a str,
     root: Option<ast::Value<'a>>,

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{
     CliError, PAGE_SIZE,
-    guide_ref::{GuideRef, RevisionRef},
+    guide_ref::GuideRef,
     out::{sanitize, step_count},
 };
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
     },
 };
 
-/// A guide as it was read.
 #[derive(Clone, Debug)]
 pub(super) struct StoredGuide {
     pub document: TaskDocument,
@@ -26,7 +25,6 @@ pub(super) struct StoredGuide {
     pub guide_etag: String,
 }
 
-/// Exports a task.
 pub(super) async fn read(client: &Client, guid: &str) -> Result<StoredGuide, CallError> {
     let message = ExportTaskRequest {
         guid: guid.to_owned(),
@@ -140,8 +138,7 @@ pub(super) async fn list(
         page_size: PAGE_SIZE,
         ..filters
     };
-    let pages = client.pages(message).await?.into_iter();
-    Ok(pages.flat_map(|page| page.tasks).collect())
+    client.list(message, |page| page.tasks).await
 }
 
 pub(super) async fn get_task(client: &Client, guid: &str) -> Result<Task, CallError> {
@@ -151,7 +148,6 @@ pub(super) async fn get_task(client: &Client, guid: &str) -> Result<Task, CallEr
     Ok(client.call(message).await?.task.unwrap_or_default())
 }
 
-/// A revision with its document.
 pub(super) async fn get_revision(
     client: &Client,
     task: &str,
@@ -160,7 +156,7 @@ pub(super) async fn get_revision(
     let message = GetRevisionRequest {
         task: task.to_owned(),
         revision: revision.to_owned(),
-        without_document: false,
+        ..GetRevisionRequest::default()
     };
     let answer = client.call(message).await?;
     let document = answer.document.unwrap_or_default();
@@ -195,8 +191,7 @@ pub(super) async fn list_revisions(
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
-    let pages = client.pages(message).await?.into_iter();
-    Ok(pages.flat_map(|page| page.revisions).collect())
+    client.list(message, |page| page.revisions).await
 }
 
 /// The deleted tasks that have a revision, the latest deletion first.
@@ -205,8 +200,7 @@ pub(super) async fn list_deleted(client: &Client) -> Result<Vec<DeletedTask>, Ca
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
-    let pages = client.pages(message).await?.into_iter();
-    Ok(pages.flat_map(|page| page.tasks).collect())
+    client.list(message, |page| page.tasks).await
 }
 
 /// A revision on one line.
@@ -225,7 +219,6 @@ pub(super) fn undo_note(guid: &str, previous_revision: i64) -> String {
     }
 }
 
-/// A guide that a user named.
 pub(super) struct FoundGuide {
     pub task: TaskId,
     /// The number or alias of a revision; `None` for the guide as it is now.
@@ -255,48 +248,62 @@ impl FoundGuide {
 
 /// The task that a user names. A name must be that of one task only.
 pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
-    let name = match task {
-        TaskRef::Id(task) => return Ok(*task),
-        TaskRef::Name(name) => name,
-    };
-    let tasks = stored(client).await?;
-    with_name(&tasks, name)?.ok_or_else(|| no_such_task(client, name, &tasks))
+    find_named(client, task, false).await
 }
 
 /// The task that a user names, which may be deleted. The name of a deleted one counts where no
 /// other task has it.
 pub(super) async fn find_with_history(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
+    find_named(client, task, true).await
+}
+
+async fn find_named(
+    client: &Client,
+    task: &TaskRef,
+    may_be_deleted: bool,
+) -> Result<TaskId, CliError> {
     let name = match task {
         TaskRef::Id(task) => return Ok(*task),
         TaskRef::Name(name) => name,
     };
-    let mut tasks = stored(client).await?;
+    let mut tasks = list(client, ListTasksRequest::default()).await?;
     if let Some(task) = with_name(&tasks, name)? {
         return Ok(task);
     }
-    let deleted = deleted(client).await?;
-    if let Some(task) = with_name(&deleted, name)? {
-        return Ok(task);
+    if may_be_deleted {
+        let deleted = list_deleted(client).await?.into_iter();
+        let deleted = deleted.filter_map(|task| task.latest).map(|it| Task {
+            guid: it.task,
+            name: it.task_name,
+            product_id: Some(it.product_id),
+            steps: vec![String::new(); usize::try_from(it.step_count).unwrap_or_default()],
+            ..Task::default()
+        });
+        let deleted: Vec<Task> = deleted.collect();
+        if let Some(task) = with_name(&deleted, name)? {
+            return Ok(task);
+        }
+        tasks.extend(deleted);
     }
-    tasks.extend(deleted);
     Err(no_such_task(client, name, &tasks))
 }
 
 /// The guide that a user names, as it is now or as a revision keeps it.
 pub(super) async fn find_guide(client: &Client, guide: &GuideRef) -> Result<FoundGuide, CliError> {
-    let RevisionRef { task, revision } = match guide {
-        GuideRef::Now(task) => return Ok(FoundGuide::now(find(client, task).await?)),
-        GuideRef::Revision(revision) => revision,
-    };
+    let GuideRef { task, revision } = guide;
+    if revision.is_none() {
+        return Ok(FoundGuide::now(find(client, task).await?));
+    }
     // The name of a task may end like one of a revision.
-    if let TaskRef::Name(_) = task
-        && let Some(task) = with_name(&stored(client).await?, &guide.to_string())?
-    {
-        return Ok(FoundGuide::now(task));
+    if let TaskRef::Name(_) = task {
+        let tasks = list(client, ListTasksRequest::default()).await?;
+        if let Some(task) = with_name(&tasks, &guide.to_string())? {
+            return Ok(FoundGuide::now(task));
+        }
     }
     Ok(FoundGuide {
         task: find_with_history(client, task).await?,
-        revision: Some(revision.clone()),
+        revision: revision.clone(),
     })
 }
 
@@ -306,55 +313,24 @@ pub(super) async fn find_guide_or_file(
     client: &Client,
     guide: &GuideRef,
 ) -> Result<FoundGuide, CliError> {
-    find_guide(client, guide)
-        .await
-        .map_err(|error| match error {
-            CliError::NoSuchTask(message) => CliError::Failed(format!(
-                "there is no file {guide:?}, and {message}",
-                guide = guide.to_string()
-            )),
-            error => error,
-        })
-}
-
-/// A task that a user may mean.
-struct NamedTask {
-    guid: String,
-    name: String,
-    product_id: i64,
-    steps: usize,
-}
-
-async fn stored(client: &Client) -> Result<Vec<NamedTask>, CallError> {
-    let tasks = list(client, ListTasksRequest::default()).await?.into_iter();
-    let named = tasks.map(|task| NamedTask {
-        product_id: task.product_id(),
-        steps: task.steps.len(),
-        guid: task.guid,
-        name: task.name,
-    });
-    Ok(named.collect())
-}
-
-async fn deleted(client: &Client) -> Result<Vec<NamedTask>, CallError> {
-    let tasks = list_deleted(client).await?.into_iter();
-    let named = tasks.filter_map(|task| task.latest).map(|it| NamedTask {
-        guid: it.task,
-        name: it.task_name,
-        product_id: it.product_id,
-        steps: usize::try_from(it.step_count).unwrap_or_default(),
-    });
-    Ok(named.collect())
+    let found = find_guide(client, guide).await;
+    found.map_err(|error| match error {
+        CliError::NoSuchTask(message) => {
+            let guide = guide.to_string();
+            CliError::Failed(format!("there is no file {guide:?}, and {message}"))
+        }
+        error => error,
+    })
 }
 
 /// The task that has this name, or else the only one whose name differs in upper and lower case
 /// alone. Fails if several have it.
-fn with_name(tasks: &[NamedTask], name: &str) -> Result<Option<TaskId>, CliError> {
-    let lower = name.to_lowercase();
-    let mut named: Vec<&NamedTask> = tasks.iter().filter(|task| task.name == name).collect();
+fn with_name(tasks: &[Task], name: &str) -> Result<Option<TaskId>, CliError> {
+    let mut named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
     if named.is_empty() {
-        let alike = tasks.iter();
-        named = alike
+        let lower = name.to_lowercase();
+        named = tasks
+            .iter()
             .filter(|task| task.name.to_lowercase() == lower)
             .collect();
     }
@@ -363,7 +339,7 @@ fn with_name(tasks: &[NamedTask], name: &str) -> Result<Option<TaskId>, CliError
         [] => Ok(None),
         several => {
             let named = several.iter().map(|task| {
-                let (product, steps) = (task.product_id, step_count(task.steps));
+                let (product, steps) = (task.product_id(), step_count(task.steps.len()));
                 format!("{} (product {product}, {steps})", task.guid)
             });
             let named: Vec<String> = named.collect();
@@ -378,19 +354,22 @@ fn with_name(tasks: &[NamedTask], name: &str) -> Result<Option<TaskId>, CliError
 }
 
 /// The error for a name that none of these tasks has, with what to do.
-fn no_such_task(client: &Client, name: &str, tasks: &[NamedTask]) -> CliError {
+fn no_such_task(client: &Client, name: &str, tasks: &[Task]) -> CliError {
     let lower = name.to_lowercase();
     let names: Vec<String> = tasks.iter().map(|task| task.name.to_lowercase()).collect();
     let is_task =
         |guide: &str| TaskId::parse(guide).is_some() || names.iter().any(|it| it == guide);
     let meant = closest(&lower, names.iter().map(String::as_str));
-    let meant = meant.and_then(|meant| tasks.iter().find(|it| it.name.to_lowercase() == meant));
+    let meant = tasks
+        .iter()
+        .zip(&names)
+        .find(|it| Some(it.1.as_str()) == meant);
     let advice = match (lower.rsplit_once('@'), meant) {
         (Some((guide, revision)), _) if is_task(guide) => format!(
             "this command takes no revision, leave out `@{}`",
             sanitize(revision)
         ),
-        (_, Some(task)) => format!("is {:?} meant?", sanitize(&task.name)),
+        (_, Some((task, _))) => format!("is {:?} meant?", sanitize(&task.name)),
         (_, None) => {
             let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
             format!("`{list}` lists the tasks of the account, `{history}` deleted ones")

@@ -71,7 +71,6 @@ fn revision_name(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Lists the revisions of a task, or the deleted tasks that have a revision.
 pub(super) async fn history(
     client: &Client,
     args: &HistoryArgs,
@@ -105,7 +104,7 @@ pub(super) async fn history(
 
 const REVISION_COLUMNS: [TableColumn; 6] = [
     TableColumn::Number("REVISION"),
-    TableColumn::Whole("CREATED"),
+    TableColumn::Text("CREATED"),
     TableColumn::Text("CAUSE"),
     TableColumn::Text("BY"),
     TableColumn::Text("ALIASES"),
@@ -125,9 +124,9 @@ fn revision_row(revision: &TaskRevision) -> [String; 6] {
 }
 
 const DELETED_COLUMNS: [TableColumn; 5] = [
-    TableColumn::Whole("GUID"),
+    TableColumn::Text("GUID"),
     TableColumn::Number("REVISION"),
-    TableColumn::Whole("DELETED"),
+    TableColumn::Text("DELETED"),
     TableColumn::Text("BY"),
     TableColumn::Text("NAME"),
 ];
@@ -143,7 +142,6 @@ fn deleted_row(deleted: &DeletedTask) -> [String; 5] {
     ]
 }
 
-/// Keeps a guide as it is now.
 pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Result<(), CliError> {
     let KeepArgs { task, note, alias } = args;
     let message = CreateRevisionRequest {

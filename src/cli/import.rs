@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use prost::Message;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{
@@ -17,8 +17,8 @@ use super::{
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
-    out::{self, Results, print_error, sanitize, with_members},
-    pairing::{fixed_fields, has_same_paths, lock_changed},
+    out::{self, Results, print_error, sanitize},
+    pairing::{has_same_paths, lock_changed, refuse_fixed_fields},
     place::GuidePlace,
     signals::Interrupts,
 };
@@ -111,50 +111,23 @@ pub(super) async fn import(
             interrupted_after = Some(done);
             break;
         }
-        let outcome = match run.stopped {
-            Some(reason) => Err(ImportFailure::NotTried(reason)),
+        if let Some(reason) = run.stopped {
+            run.skip(file, reason)?;
+            continue;
+        }
+        let imported = interrupts.run_until_second_signal(run.import_file(file));
+        match imported.await {
+            Some(Ok(imported)) => run.add(&imported)?,
+            Some(Err(error)) => run.add_failure(file, &error)?,
             None => {
-                let imported = interrupts
-                    .run_until_second_signal(run.import_file(file))
-                    .await;
-                imported.unwrap_or(Err(ImportFailure::Interrupted))
+                run.is_undecided = true;
+                let error = "interrupted: the server may still import it".to_owned();
+                run.add_failure(file, &CliError::Failed(error))?;
             }
-        };
-        run.add(file, outcome)?;
+        }
     }
     run.end(interrupted_after)
 }
-
-/// Why a document was not imported.
-#[derive(Debug, thiserror::Error)]
-enum ImportFailure {
-    #[error("{0}")]
-    Document(String),
-    #[error("{0}")]
-    Call(CallError),
-    #[error("interrupted: the server may still import it")]
-    Interrupted,
-    #[error("not tried, as {0}")]
-    NotTried(&'static str),
-}
-
-impl From<CallError> for ImportFailure {
-    fn from(error: CallError) -> Self {
-        Self::Call(error)
-    }
-}
-
-impl From<CliError> for ImportFailure {
-    fn from(error: CliError) -> Self {
-        match error {
-            CliError::Refused(error) => Self::Call(error),
-            error => Self::Document(error.to_string()),
-        }
-    }
-}
-
-/// A guide that was imported, and another task with its name and product if it is new.
-type Imported = (ImportedGuide, Option<String>);
 
 struct ImportRun<'a> {
     client: &'a Client,
@@ -174,13 +147,13 @@ struct ImportRun<'a> {
 }
 
 impl ImportRun<'_> {
-    async fn import_file(&mut self, path: &Path) -> Result<Imported, ImportFailure> {
+    async fn import_file(&mut self, path: &Path) -> Result<ImportedGuide, CliError> {
         let (client, args) = (self.client, self.args);
         let (path, max_bytes) = (path.to_owned(), args.max_file_bytes);
         // Signals are handled meanwhile, as standard input may come slowly.
         let read = tokio::task::spawn_blocking(move || GuideFile::read_up_to(&path, max_bytes));
         let file = read.await.map_err(|error| error.to_string()).flatten();
-        let file = file.map_err(ImportFailure::Document)?;
+        let file = file.map_err(CliError::Failed)?;
         let mut document = file.document.clone();
         let mut stored = None;
         if args.as_new {
@@ -192,15 +165,9 @@ impl ImportRun<'_> {
             stored = guides::read_imported(client, &document).await?;
         }
         let mut notes = Vec::new();
-        if let Some(StoredGuide {
-            document: stored, ..
-        }) = &stored
-        {
-            let fixed = fixed_fields(&document, stored);
-            if !fixed.is_empty() {
-                return Err(ImportFailure::Document(fixed.join("\n  ")));
-            }
-            notes = lock_changed(&mut document, stored, args.keep_unlocked);
+        if let Some(stored) = &stored {
+            refuse_fixed_fields(&document, &stored.document)?;
+            notes = lock_changed(&mut document, &stored.document, args.keep_unlocked);
         }
         let mut message = ImportTaskRequest {
             document: Some(document),
@@ -222,15 +189,18 @@ impl ImportRun<'_> {
                 _ => file.locate(error),
             }
         })?;
-        let mut imported =
-            ImportedGuide::new(file.path.display().to_string(), answer, args.dry_run);
-        imported.notes = notes;
-        imported.findings = self.findings(&imported, &file).await;
-        let namesake = match imported.answer.outcome() {
-            ImportOutcome::Created => self.namesake(&imported).await,
-            _ => None,
+        let mut imported = ImportedGuide {
+            file: file.path.display().to_string(),
+            answer,
+            dry_run: args.dry_run,
+            notes,
+            ..ImportedGuide::default()
         };
-        Ok((imported, namesake))
+        imported.findings = self.findings(&imported, &file).await;
+        if imported.answer.outcome() == ImportOutcome::Created {
+            imported.namesake = self.namesake(&imported).await;
+        }
+        Ok(imported)
     }
 
     /// The id of the next request. Files with equal content get different ids, so each becomes a
@@ -293,72 +263,14 @@ impl ImportRun<'_> {
         named.into_iter().find(is_other).map(|other| other.guid)
     }
 
-    /// Prints and counts the result of a file.
-    fn add(
-        &mut self,
-        file: &Path,
-        outcome: Result<Imported, ImportFailure>,
-    ) -> Result<(), CliError> {
-        let failure = match outcome {
-            Ok((imported, namesake)) => return self.add_imported(&imported, namesake.as_deref()),
-            Err(failure) => failure,
-        };
-        self.counts.failed += 1;
-        let path = file.display().to_string();
-        let error = match &failure {
-            ImportFailure::Call(error) => out::call_error_json(error),
-            failure => json!({"message": failure.to_string()}),
-        };
-        let json = json!({"file": path, "error": error});
-        let text = format!("failed {}: {failure}", sanitize(&path));
-        match failure {
-            // They are counted at the end.
-            ImportFailure::NotTried(_) => return self.add_untried(&json),
-            ImportFailure::Call(error) => {
-                if error.caller_refused {
-                    self.stopped = Some("the server refuses the calls of this caller");
-                } else if error.unreachable {
-                    // The client has already retried; other files would fail too.
-                    self.stopped = Some("the server cannot be reached");
-                }
-                self.results.add_failure(&text, &json)?;
-                self.is_undecided |= error.undecided;
-                if error.undecided && self.results.is_text() {
-                    print_error(&format!(
-                        "  the server may have imported it: to avoid a second copy, repeat with \
-                         --request-id {}",
-                        self.id
-                    ));
-                }
-            }
-            ImportFailure::Document(_) | ImportFailure::Interrupted => {
-                self.is_undecided |= matches!(failure, ImportFailure::Interrupted);
-                self.results.add_failure(&text, &json)?;
-            }
-        }
-        self.failures.push(text);
-        Ok(())
-    }
-
-    fn add_untried(&mut self, json: &Value) -> Result<(), CliError> {
-        match self.results.is_text() {
-            true => Ok(()),
-            false => self.results.add("", json),
-        }
-    }
-
-    fn add_imported(
-        &mut self,
-        imported: &ImportedGuide,
-        namesake: Option<&str>,
-    ) -> Result<(), CliError> {
+    fn add(&mut self, imported: &ImportedGuide) -> Result<(), CliError> {
         self.counts.add(imported.answer.outcome());
-        let json = with_members(imported.json()?, json!({"same_name_as": namesake}));
-        if self.args.quiet && self.results.is_text() {
+        let is_text = self.results.is_text();
+        if self.args.quiet && is_text {
             return Ok(());
         }
-        self.results.add(&imported.text(), &json)?;
-        if let Some(other) = namesake.filter(|_| self.results.is_text()) {
+        self.results.add(&imported.text(), &imported.json()?)?;
+        if let Some(other) = imported.namesake.as_ref().filter(|_| is_text) {
             print_error(&format!(
                 "warning: {} has no task.guid, but the name and product of task {other}: each \
                  import of it creates a task; set its task.guid to {other} to update that one",
@@ -366,6 +278,44 @@ impl ImportRun<'_> {
             ));
         }
         Ok(())
+    }
+
+    fn add_failure(&mut self, file: &Path, error: &CliError) -> Result<(), CliError> {
+        self.counts.failed += 1;
+        let path = file.display().to_string();
+        let text = format!("failed {}: {error}", sanitize(&path));
+        let json = json!({"file": path, "error": out::error_json(error)});
+        self.results.add_failure(&text, &json)?;
+        self.failures.push(text);
+        let CliError::Refused(error) = error else {
+            return Ok(());
+        };
+        if error.caller_refused {
+            self.stopped = Some("the server refuses the calls of this caller");
+        } else if error.unreachable {
+            // The client has already retried; other files would fail too.
+            self.stopped = Some("the server cannot be reached");
+        }
+        self.is_undecided |= error.undecided;
+        if error.undecided && self.results.is_text() {
+            print_error(&format!(
+                "  the server may have imported it: to avoid a second copy, repeat with \
+                 --request-id {}",
+                self.id
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts a file that is not tried. In text, the last lines say how many these are.
+    fn skip(&mut self, file: &Path, reason: &str) -> Result<(), CliError> {
+        self.counts.failed += 1;
+        if self.results.is_text() {
+            return Ok(());
+        }
+        let error = json!({"message": format!("not tried, as {reason}")});
+        let file = file.display().to_string();
+        self.results.add("", &json!({"file": file, "error": error}))
     }
 
     /// Prints the counts, the failures again where other lines have followed them, and how to

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::proto::v1::{ImportOutcome, ImportTaskResponse};
 
-/// The guide of a file that was imported.
+#[derive(Default)]
 pub(super) struct ImportedGuide {
     pub file: String,
     pub answer: ImportTaskResponse,
@@ -23,20 +23,11 @@ pub(super) struct ImportedGuide {
     pub notes: Vec<String>,
     /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Analysed,
+    /// Another task with the name and product of a new one.
+    pub namesake: Option<String>,
 }
 
 impl ImportedGuide {
-    pub fn new(file: String, answer: ImportTaskResponse, dry_run: bool) -> Self {
-        Self {
-            file,
-            answer,
-            dry_run,
-            changes: Vec::new(),
-            notes: Vec::new(),
-            findings: None,
-        }
-    }
-
     /// Its id; empty for a guide that a dry run would create.
     pub fn guid(&self) -> &str {
         let is_made_up = self.dry_run && self.answer.outcome() == ImportOutcome::Created;
@@ -86,13 +77,13 @@ impl ImportedGuide {
                 "guid": Some(self.guid()).filter(|guid| !guid.is_empty()),
                 "changes": Some(&self.changes).filter(|changes| !changes.is_empty()),
                 "notes": Some(&self.notes).filter(|notes| !notes.is_empty()),
+                "same_name_as": self.namesake,
             }),
         );
         Ok(with_members(response, findings::json(&self.findings)))
     }
 }
 
-/// How many guides of files ended in which way.
 #[derive(Default)]
 pub(super) struct OutcomeCounts {
     created: usize,

@@ -104,7 +104,6 @@ fn rule_setting(text: &str) -> Result<RuleSetting, String> {
     })
 }
 
-/// What was found in a guide.
 #[derive(Default)]
 struct Checked {
     findings: Vec<Finding>,
@@ -123,7 +122,6 @@ impl Checked {
     }
 }
 
-/// A guide to check.
 enum LintedGuide<'a> {
     Stored(&'a GuideRef),
     File(PathBuf, Result<Box<GuideFile>, String>),

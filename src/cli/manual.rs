@@ -5,7 +5,6 @@ use clap_mangen::Man;
 
 use super::{CliError, out};
 
-/// Prints the completion script for a shell.
 pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliError> {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
@@ -13,7 +12,6 @@ pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliEr
     out::print(&String::from_utf8_lossy(&script))
 }
 
-/// Prints the page of the program, or of a subcommand.
 pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), CliError> {
     // Each subcommand knows its whole name afterwards.
     command.build();

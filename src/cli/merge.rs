@@ -62,46 +62,38 @@ impl MergedGuides<'_> {
 
     /// A conflict with the changes of both sides that take part in it.
     fn conflict(self, conflict: &Conflict<'_>, sides: &[Vec<Change>; 2]) -> MergeConflict {
-        let (mut path, mut tasks, mut names) = (String::new(), Vec::new(), Vec::new());
-        let step = find_step(self.base, conflict.step);
-        match &conflict.subject {
-            ConflictSubject::Field(field) => path = field.to_string(),
-            ConflictSubject::Place => {}
+        let Self { base, ours, theirs } = self;
+        let steps = [base, ours, theirs].map(|guide| find_step(guide, conflict.step));
+        let mut path = String::new();
+        let managed: Vec<&TaskDocument> = match &conflict.subject {
+            ConflictSubject::Field(field) => {
+                path = field.to_string();
+                Vec::new()
+            }
+            ConflictSubject::Place => Vec::new(),
             ConflictSubject::Deleted => {
-                let managed = step.map(|step| all_managed(std::slice::from_ref(step)));
-                let managed = managed.into_iter().flatten();
-                tasks.extend(managed.map(|(_, managed)| guides::guid(managed)));
+                let step = steps[0].map(std::slice::from_ref).unwrap_or_default();
+                all_managed(step).into_iter().map(|(_, it)| it).collect()
             }
-            ConflictSubject::Managed(key) => {
-                tasks.extend(
-                    step.and_then(|it| managed_document(it, key))
-                        .map(guides::guid),
-                );
+            ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
                 path = format!("feedback_config.values[\"{key}\"].task_json");
+                let steps = steps.into_iter().flatten();
+                steps.filter_map(|it| managed_document(it, key)).collect()
             }
-            ConflictSubject::BothManaged(key) => {
-                for guide in [self.ours, self.theirs] {
-                    let step = find_step(guide, conflict.step);
-                    names.extend(
-                        step.and_then(|it| managed_document(it, key))
-                            .map(guides::name),
-                    );
-                }
-                path = format!("feedback_config.values[\"{key}\"].task_json");
-            }
-        }
+        };
         let takes_part = |change: &&Change| {
+            let is_added = change.kind == ChangeKind::Added && change.task.is_empty();
             let is_of_step = change.task == conflict.task && change.step == conflict.step;
-            let is_added = change.kind == ChangeKind::Added && change.place == 0;
-            tasks.contains(&change.task.as_str())
-                || is_added && names.contains(&change.title.as_str())
-                || is_of_step
-                    && match &conflict.subject {
-                        ConflictSubject::Field(_) => change.path == path,
-                        ConflictSubject::Place => change.kind == ChangeKind::Moved,
-                        ConflictSubject::Deleted => true,
-                        ConflictSubject::Managed(_) | ConflictSubject::BothManaged(_) => false,
-                    }
+            managed.iter().any(|task| match is_added {
+                true => guides::name(task) == change.title,
+                false => guides::guid(task) == change.task,
+            }) || is_of_step
+                && match &conflict.subject {
+                    ConflictSubject::Field(_) => change.path == path,
+                    ConflictSubject::Place => change.kind == ChangeKind::Moved,
+                    ConflictSubject::Deleted => true,
+                    ConflictSubject::Managed(_) | ConflictSubject::BothManaged(_) => false,
+                }
         };
         let [ours, theirs] = sides
             .each_ref()

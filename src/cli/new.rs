@@ -18,7 +18,6 @@ pub struct NewArgs {
     pub out: Option<PathBuf>,
 }
 
-/// Writes a small guide to start from.
 pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {
     let out = args.out.as_deref().filter(|file| *file != "-");
     let name = out.and_then(|file| file.file_stem()?.to_str());

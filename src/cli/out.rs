@@ -42,7 +42,6 @@ pub(super) fn print_to_reader(text: &str) -> Result<bool, CliError> {
     }
 }
 
-/// Prints a value as JSON, indented.
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     let json = serde_json::to_string_pretty(value)
         .map_err(|error| CliError::cannot_write("JSON", error.into()))?;
@@ -64,7 +63,6 @@ impl Results {
         self.format == Format::Text
     }
 
-    /// Prints one.
     pub fn add(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
         if self.format == Format::Text {
             return print(text);
@@ -92,7 +90,6 @@ impl Results {
     }
 }
 
-/// Messages as a JSON array.
 pub(super) fn print_array(messages: impl IntoIterator<Item = Value>) -> Result<(), CliError> {
     let mut results = Results::new(Format::Json);
     for message in messages {
@@ -121,7 +118,6 @@ pub(super) fn call_error_json(error: &CallError) -> Value {
     serde_json::to_value(error).unwrap_or_default()
 }
 
-/// A number of steps.
 pub(super) fn step_count(count: usize) -> String {
     match count {
         1 => "1 step".to_owned(),
@@ -129,7 +125,6 @@ pub(super) fn step_count(count: usize) -> String {
     }
 }
 
-/// A value of `published` in words.
 pub(super) fn published_state(published: i32) -> String {
     match published {
         0 => "hidden".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{out::sanitize, wording};
+use super::{CliError, out::sanitize, wording};
 use crate::{
     messages::managed_documents::{managed_document, managed_documents, values_mut},
     proto::v1::{Step, StepTranslation, StepType, TaskDocument, TaskType},
@@ -79,9 +79,20 @@ pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool 
         })
 }
 
-/// What a document says of fields that never change: a line for each that differs from the stored
-/// guide.
-pub(super) fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
+/// Fails if a document says something else of fields that never change, with a line for each that
+/// differs from the stored guide.
+pub(super) fn refuse_fixed_fields(
+    document: &TaskDocument,
+    stored: &TaskDocument,
+) -> Result<(), CliError> {
+    let fixed = fixed_fields(document, stored);
+    match fixed.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::Failed(fixed.join("\n  "))),
+    }
+}
+
+fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if let (Some(sent), Some(stored)) = (&document.task, &stored.task) {
         let product = sent.product_id.filter(|it| stored.product_id != Some(*it));

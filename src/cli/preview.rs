@@ -2,7 +2,7 @@
 
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use clap::{Args, ValueHint};
 use prost_types::{Value, value::Kind};
@@ -89,7 +89,6 @@ pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
     }
 }
 
-/// Shows which steps a user sees with given answers.
 pub(super) async fn preview(
     client: &Client,
     args: &PreviewArgs,
@@ -253,7 +252,6 @@ async fn explain(
     };
     let steps = all_steps(&guide.steps);
     let managed = all_managed(&guide.steps);
-    let mut read: BTreeMap<String, Option<Task>> = BTreeMap::new();
     for (index, step) in preview.steps.iter().enumerate() {
         if !step
             .reasons()
@@ -286,13 +284,7 @@ async fn explain(
         let task = match in_guide {
             Some(task) => Some(task.clone()),
             None if guid.is_empty() => None,
-            None => {
-                if !read.contains_key(&guid) {
-                    let task = guides::get_task(client, &guid).await.ok();
-                    read.insert(guid.clone(), task);
-                }
-                read.get(&guid).cloned().flatten()
-            }
+            None => guides::get_task(client, &guid).await.ok(),
         };
         reasons
             .subtasks

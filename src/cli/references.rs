@@ -55,8 +55,7 @@ pub(super) async fn references(
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
-    let pages = client.pages(message).await?.into_iter();
-    let listed: Vec<Reference> = pages.flat_map(|page| page.references).collect();
+    let listed = client.list(message, |page| page.references).await?;
     if format == Format::Json {
         return print_array(document::json_list("Reference", &listed)?);
     }
@@ -154,9 +153,9 @@ fn print_wrapped(line: &str) {
 const COLUMNS: [TableColumn; 6] = [
     TableColumn::Text("KIND"),
     TableColumn::Text("TASK"),
-    TableColumn::Whole("STEP OR TASK"),
+    TableColumn::Text("STEP OR TASK"),
     TableColumn::Text("CONDITION"),
-    TableColumn::Whole("PATH"),
+    TableColumn::Text("PATH"),
     TableColumn::Text("TITLE"),
 ];
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     CliError, Format, changes, confirm, document,
-    guide_ref::RevisionRef,
+    guide_ref::{GuideRef, revision_ref},
     guides,
     out::{self, print_error, sanitize, with_members},
     place::GuidePlace,
@@ -26,8 +26,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RestoreArgs {
     /// The guide, by guid or name, and the number or alias of the revision; the guide may be deleted
-    #[arg(value_name = "GUIDE@REVISION")]
-    pub revision: RevisionRef,
+    #[arg(value_name = "GUIDE@REVISION", value_parser = revision_ref)]
+    pub guide: GuideRef,
     /// Show what would be changed, and store nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -56,10 +56,10 @@ pub(super) async fn restore(
     args: &RestoreArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let task = guides::find_with_history(client, &args.revision.task)
-        .await?
-        .to_string();
-    let (revision, document) = guides::get_revision(client, &task, &args.revision.revision).await?;
+    let GuideRef { task, revision } = &args.guide;
+    let task = guides::find_with_history(client, task).await?.to_string();
+    let revision = revision.as_deref().unwrap_or_default();
+    let (revision, document) = guides::get_revision(client, &task, revision).await?;
     let stored = match guides::read(client, &task).await {
         Ok(stored) => Some(stored),
         Err(error) if error.reason == "TASK_NOT_FOUND" => None,
@@ -84,7 +84,9 @@ pub(super) async fn restore(
         if !args.force {
             print_error(text(&revision, &answer, true).trim_end());
         }
-        print_error(changes::text(&changes, &Term::stderr(), 2).trim_end());
+        if !changes.is_empty() {
+            print_error(changes::text(&changes, &Term::stderr(), 2).trim_end());
+        }
         remarks(&document, &answer, true)
             .iter()
             .for_each(|line| print_error(line));

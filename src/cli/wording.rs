@@ -174,7 +174,6 @@ pub(super) fn instruction_count(count: usize) -> Option<String> {
     }
 }
 
-/// How a step repeats.
 pub(super) fn looping(step: &Step) -> Option<String> {
     let looping = step.looping.as_ref()?;
     let mut line = "repeats".to_owned();
@@ -190,7 +189,6 @@ pub(super) fn looping(step: &Step) -> Option<String> {
     Some(line)
 }
 
-/// A JSON value on one line.
 pub(super) fn json(value: &prost_types::Value) -> String {
     match &value.kind {
         None | Some(Kind::NullValue(_)) => "null".to_owned(),

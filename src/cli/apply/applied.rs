@@ -21,7 +21,7 @@ use crate::{
         guide_file::GuideFile,
         guides::{self, StoredGuide},
         merge::{self, MergeConflict, MergedGuides},
-        out::sanitize,
+        out::{error_json, sanitize},
         pairing::{KnownSteps, pairs},
         wording,
     },
@@ -87,6 +87,15 @@ async fn earlier(client: &Client, task: &str) -> Result<Vec<TaskRevision>, CallE
 pub(super) struct Blocked {
     pub text: String,
     pub json: Value,
+}
+
+impl From<&CliError> for Blocked {
+    fn from(error: &CliError) -> Self {
+        Self {
+            text: error.to_string(),
+            json: json!({"error": error_json(error)}),
+        }
+    }
 }
 
 /// Decides what to do about what has changed since the guide was last applied: keeps what the

@@ -3,73 +3,52 @@
 use crate::{
     cli::{
         changes::{Change, ChangeKind},
+        document,
         merge::find_step,
         out::sanitize,
     },
     messages::managed_documents::all_managed,
-    proto::v1::{StepTranslation, Task, TaskDocument},
+    proto::v1::{Task, TaskDocument},
 };
 
 /// A line for each task or step whose source texts change while translations stay as they are.
 pub(super) fn outdated_translations(changes: &[Change], planned: &TaskDocument) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for first in changes.iter().filter(|it| it.kind == ChangeKind::Changed) {
-        let of_same: Vec<&str> = changes
-            .iter()
-            .filter(|it| it.task == first.task && it.step == first.step)
-            .map(|it| it.path.as_str())
-            .collect();
-        let is_changed = |path: &str| of_same.contains(&path);
-        let of_step = |it: &StepTranslation| {
-            it.title.is_some() && is_changed("title")
-                || it.body.is_some() && is_changed("body")
-                || !it.instructions.is_empty() && is_changed("instructions")
-                || !it.feedback_config.is_empty() && is_changed("feedback_config")
+    let is_field = |change: &&Change| change.kind == ChangeKind::Changed;
+    let fields: Vec<&Change> = changes.iter().filter(is_field).collect();
+    let subjects = fields.chunk_by(|one, next| (&one.task, &one.step) == (&next.task, &next.step));
+    let lines = subjects.filter_map(|fields| {
+        let first = fields.first()?;
+        let resource = match first.step.as_str() {
+            "" => document::json("Task", find_task(planned, &first.task)?),
+            step => document::json("Step", find_step(planned, step)?),
         };
-        let languages: Vec<&String> = match first.step.as_str() {
-            "" => {
-                let translations = find_task(planned, &first.task).map(|it| &it.translations);
-                let translations = translations.into_iter().flatten();
-                let outdated =
-                    translations.filter(|(_, it)| it.name.is_some() && is_changed("name"));
-                outdated.map(|(language, _)| language).collect()
-            }
-            step => {
-                let translations = find_step(planned, step).map(|it| &it.translations);
-                let outdated = translations
-                    .into_iter()
-                    .flatten()
-                    .filter(|(_, it)| of_step(it));
-                outdated.map(|(language, _)| language).collect()
-            }
-        };
-        // One that is edited, too, is new.
-        let is_edited = |language: &str| {
-            let texts = format!("translations[\"{language}\"].");
-            let mut paths = of_same.iter();
-            paths.any(|path| path.starts_with(&texts) && !path.ends_with(".locked"))
-        };
-        let languages = languages.into_iter().filter(|it| !is_edited(it));
-        let languages: Vec<&str> = languages.map(String::as_str).collect();
+        let resource = resource.ok()?;
+        let translations = resource.get("translations")?.as_object()?.iter();
+        let outdated = translations.filter(|(language, texts)| {
+            let mut texts = texts.as_object().into_iter().flatten();
+            let is_of_changed = texts.any(|(text, _)| fields.iter().any(|it| it.path == *text));
+            // One that is edited, too, is new.
+            let own = format!("translations[\"{language}\"].");
+            let is_edited =
+                |it: &&Change| it.path.starts_with(&own) && !it.path.ends_with(".locked");
+            is_of_changed && !fields.iter().any(is_edited)
+        });
+        let languages: Vec<&str> = outdated.map(|(language, _)| language.as_str()).collect();
         let subject = match first.place {
             0 => "task".to_owned(),
             place => format!("step {place}"),
         };
         let (title, languages) = (sanitize(&first.title), languages.join(", "));
         let line = format!("outdates the translations of {subject} \"{title}\": {languages}");
-        if !languages.is_empty() && !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines
+        (!languages.is_empty()).then_some(line)
+    });
+    lines.collect()
 }
 
 /// The task with this id, managed ones included.
 fn find_task<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Task> {
     let managed = all_managed(&guide.steps).into_iter();
-    let mut tasks = guide
-        .task
-        .iter()
-        .chain(managed.filter_map(|(_, it)| it.task.as_ref()));
+    let managed = managed.filter_map(|(_, it)| it.task.as_ref());
+    let mut tasks = guide.task.iter().chain(managed);
     tasks.find(|task| task.guid == guid)
 }
