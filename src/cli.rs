@@ -53,7 +53,7 @@ pub use self::{
     out::{Format, print},
     translate::{list_translation_work, translate},
 };
-pub use crate::terminal::print_message;
+pub use crate::terminal::{print_message, with_spinner};
 use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},

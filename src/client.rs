@@ -124,7 +124,7 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
     endpoint(server, trust)?
         .connect()
         .await
-        .map_err(|error| ConnectError::Unreachable(connect_error::first_call(server, &error)))
+        .map_err(|error| ConnectError::Unreachable(connect_error::message(server, &error, false)))
 }
 
 /// Pauses that double up to [`MAX_BACKOFF`]. Each is shortened at random to no less

@@ -99,7 +99,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Copy { from, settings } => {
             let DatabaseConfig { url, migrate, .. } = database_config(*settings)?;
-            let tables = wait(store::copy(&from, &url, migrate))?;
+            let copy = store::copy(&from, &url, migrate);
+            let tables = wait(cli::with_spinner("copying", copy))?;
             cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
         }
         Command::Config {

@@ -2,8 +2,29 @@
 
 use std::{
     fmt,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
+    time::Duration,
 };
+
+use indicatif::ProgressBar;
+
+const TICK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A line on standard error that shows that work goes on, if that is a terminal.
+pub(crate) fn spinner() -> Option<ProgressBar> {
+    let spinner = io::stderr().is_terminal().then(ProgressBar::new_spinner)?;
+    spinner.enable_steady_tick(TICK_INTERVAL);
+    Some(spinner)
+}
+
+/// Shows on a terminal that work goes on, until it is done.
+pub async fn with_spinner<T>(message: &'static str, work: impl Future<Output = T>) -> T {
+    let spinner = spinner();
+    spinner.iter().for_each(|it| it.set_message(message));
+    let done = work.await;
+    spinner.iter().for_each(ProgressBar::finish_and_clear);
+    done
+}
 
 /// Prints a line to standard error. A failure to do so is ignored: there is no other
 /// place to report it.

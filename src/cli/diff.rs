@@ -15,7 +15,7 @@ use super::{
     guide_ref::{GuideArg, GuideRef},
     guides::{self, FoundGuide},
     out::{print, print_error, print_json, sanitize, with_members},
-    pairing::{has_same_paths, refuse_fixed_fields},
+    pairing::refuse_fixed_fields,
 };
 use crate::{
     client::Client,
@@ -148,11 +148,7 @@ async fn diff_file(
         Some(_) => Findings::compared(client, planned.clone()).await,
         None => Findings::of(client, file.document.clone()).await,
     };
-    let is_placed = stored.is_none() || has_same_paths(&planned, &file.document);
-    let found = Some(match is_placed {
-        true => found.map(|found| found.with_places_in(&file)),
-        false => found,
-    });
+    let found = Some(found.map(|found| found.with_places_in(&file)));
     if format == Format::Json {
         let response = document::json("ImportTaskResponse", &answer)?;
         let guid = stored.as_ref().map(|it| guides::guid(&it.document));

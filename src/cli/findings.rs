@@ -12,6 +12,7 @@ use super::{
     guides,
     layout::with_hanging_indent_on,
     out::{call_error_json, sanitize},
+    pairing::has_same_paths,
     place::{DOCUMENT, GuidePlace},
     wording,
 };
@@ -97,8 +98,12 @@ impl Findings {
         Some(Self::new(document.unwrap_or_default(), answer))
     }
 
-    /// Adds the lines of the file that was sent. Its paths are the paths of the document.
+    /// Adds the lines of the file that was sent, if paths in the document lead to the same fields
+    /// there.
     pub fn with_places_in(mut self, file: &GuideFile) -> Self {
+        if !has_same_paths(&self.document, &file.document) {
+            return self;
+        }
         let lines = file.lines();
         let shown = self.listed.iter().take(MAX_FINDINGS);
         let places = shown.filter_map(|Finding { path, .. }| {

@@ -18,7 +18,7 @@ use super::{
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
     out::{self, Results, print_error, sanitize},
-    pairing::{has_same_paths, lock_changed, refuse_fixed_fields},
+    pairing::{lock_changed, refuse_fixed_fields},
     place::GuidePlace,
     signals::Interrupts,
 };
@@ -230,12 +230,8 @@ impl ImportRun<'_> {
             ImportOutcome::Created => file.document.clone(),
             _ => imported.answer.document.clone().unwrap_or_default(),
         };
-        let has_same_paths = has_same_paths(&shown, &file.document);
         let found = Findings::of(self.client, shown).await;
-        Some(match has_same_paths {
-            true => found.map(|found| found.with_places_in(file)),
-            false => found,
-        })
+        Some(found.map(|found| found.with_places_in(file)))
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet, and

@@ -77,8 +77,7 @@ impl CallError {
         let text = sanitize(status.message());
         let text = match status.source() {
             _ if !reason.is_empty() => text,
-            Some(error) if server.answered => connect_error::later_call(address, error),
-            Some(error) => connect_error::first_call(address, error),
+            Some(error) => connect_error::message(address, error, server.answered),
             // A server or proxy cancelled the call, which is taken for a time-out there. When
             // this client times out, the status has a source and is handled above.
             None if status.code() == Code::Cancelled => connect_error::timed_out(address),

@@ -5,22 +5,16 @@ use std::{error::Error, io};
 use rustls::CertificateError;
 use tonic::TimeoutExpired;
 
-/// The message for an error of a connection to a server that has answered before.
-pub(super) fn later_call(server: &str, error: &(dyn Error + 'static)) -> String {
+/// The message for an error of a connection to a server, which may have answered before.
+pub(super) fn message(server: &str, error: &(dyn Error + 'static), answered: bool) -> String {
     let known = causes(error).find_map(|cause| known_message(server, cause));
-    known.unwrap_or_else(|| format!("{server} ended the connection: try again later"))
-}
-
-/// The message for an error of a connection to a server that has not answered yet.
-pub(super) fn first_call(server: &str, error: &(dyn Error + 'static)) -> String {
-    let known = causes(error).find_map(|cause| known_message(server, cause));
-    known.unwrap_or_else(|| {
-        if server.starts_with("https:") {
-            format!(
-                "{server} ended the connection: if it does not use TLS, begin its URL with http://; \
-                 if it requires client certificates, set --client-cert-file and --client-key-file"
-            )
-        } else {
+    known.unwrap_or_else(|| match server.starts_with("https:") {
+        _ if answered => format!("{server} ended the connection: try again later"),
+        true => format!(
+            "{server} ended the connection: if it does not use TLS, begin its URL with http://; if \
+             it requires client certificates, set --client-cert-file and --client-key-file"
+        ),
+        false => {
             format!("{server} ended the connection: if it uses TLS, begin its URL with https://")
         }
     })

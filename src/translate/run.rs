@@ -1,12 +1,6 @@
 //! A run: lists work, translates it and writes it back, page by page.
 
-use std::{
-    collections::HashSet,
-    error::Error,
-    fmt,
-    io::{self, IsTerminal},
-    time::Duration,
-};
+use std::{collections::HashSet, error::Error, fmt};
 
 use futures_util::{StreamExt, stream};
 use indicatif::ProgressBar;
@@ -29,7 +23,7 @@ use crate::{
         AutomaticTranslation, ListTranslationWorkRequest, TranslationResult, TranslationWork,
         WriteTranslationsRequest, WriteTranslationsResponse,
     },
-    terminal::{print_error, sanitize},
+    terminal::{print_error, sanitize, spinner},
 };
 
 /// Small pages, so that little work is lost when a run is interrupted.
@@ -41,7 +35,6 @@ const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 /// The run ends when the engine was unavailable for this many items in a row, each with
 /// all its retries.
 const MAX_UNAVAILABLE_ITEMS: u32 = 20;
-const TICK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Translates what there is to translate, of this task if there is one. Returns all results, and why
 /// the run ended early, if it did. Fails if it cannot begin.
@@ -56,10 +49,7 @@ pub async fn run(
         progress: Progress::default(),
     };
     run.engine.probe().await?;
-    if io::stderr().is_terminal() {
-        let spinner = run.progress.spinner.insert(ProgressBar::new_spinner());
-        spinner.enable_steady_tick(TICK_INTERVAL);
-    }
+    run.progress.spinner = spinner();
     let outcome = tokio::select! {
         outcome = run.translate_all() => outcome,
         Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
