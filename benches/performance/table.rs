@@ -2,8 +2,6 @@
 
 use std::{fs, time::Duration};
 
-use comfy_table::{Table, presets::ASCII_MARKDOWN};
-
 use super::{Database, load::Measured};
 
 /// The measured turns of a call on one database.
@@ -88,10 +86,10 @@ pub fn table(rows: &[Row]) -> String {
         let columns = ["calls/s", "p50 / p99 ms", "CPU µs/call"];
         head.extend(columns.map(|column| format!("{build}{column}")));
     }
-    let mut table = Table::new();
-    table.load_style(ASCII_MARKDOWN).set_header(head);
-    table.add_rows(rows.iter().map(Row::cells));
-    table.to_string()
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(head.len()));
+    let rows = rows.iter().map(|row| line(&row.cells()));
+    line(&head) + &rule + &rows.collect::<String>()
 }
 
 /// The processor of this machine.
