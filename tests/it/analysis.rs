@@ -1,4 +1,60 @@
-//! The analysis of guides: what somebody would see and why, and where something is used.
+//! What is not a guide and its answer, which `tests/cases` holds: laws, limits, pages and
+//! documents.
 
-mod preview;
-mod references;
+mod documents;
+mod examples;
+mod laws;
+mod limits;
+mod options;
+mod pages;
+
+use crate::{
+    cases::guide,
+    kit::{contract::shown, prelude::*},
+};
+
+/// A guide without findings.
+const CLEAN: &str = "ask light: on, off
+solution Switch it off ? .light = on
+solution Switch it on ? .light = off
+end Done";
+
+/// A document with a name and steps in the notation.
+fn named(name: &str, steps: &str) -> TaskDocument {
+    document(name, guide(steps).steps)
+}
+
+/// The answer about a guide in the notation that is not stored.
+async fn validated(client: &Client, steps: &str) -> ValidateTaskResponse {
+    client.validated(validation_of_document(guide(steps))).await
+}
+
+/// The findings of a rule.
+fn of_rule<'f>(findings: &'f [Finding], rule: &str) -> Vec<&'f Finding> {
+    findings.iter().filter(|one| one.rule == rule).collect()
+}
+
+fn rules(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|one| one.rule.as_str()).collect()
+}
+
+/// A fact as JSON.
+fn fact(finding: &Finding, name: &str) -> serde_json::Value {
+    shown("Finding", finding)["facts"][name].clone()
+}
+
+/// A request for the references of a task.
+fn of_task(task: &Task) -> ListReferencesRequest {
+    ListReferencesRequest {
+        task: task.guid.clone(),
+        ..ListReferencesRequest::default()
+    }
+}
+
+/// A request for the references of a variable.
+fn of_variable(name: &str) -> ListReferencesRequest {
+    ListReferencesRequest {
+        variable: name.to_owned(),
+        ..ListReferencesRequest::default()
+    }
+}

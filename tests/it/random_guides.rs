@@ -264,16 +264,6 @@ pub fn full_name(condition: &Condition) -> String {
     }
 }
 
-/// The conditions of a group and of those within it.
-pub fn conditions_of(group: &DependencyGroup) -> Vec<&Condition> {
-    let nodes = group.nodes.iter().filter_map(|node| node.node.as_ref());
-    let conditions = nodes.flat_map(|node| match node {
-        Node::Condition(condition) => vec![condition],
-        Node::Group(group) => conditions_of(group),
-    });
-    conditions.collect()
-}
-
 /// Whether a group holds with these values of names.
 pub fn group_holds(group: &DependencyGroup, value: &dyn Fn(&str) -> Known) -> bool {
     let mut nodes = group.nodes.iter();

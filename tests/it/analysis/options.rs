@@ -1,0 +1,148 @@
+//! The list of rules, and options whose effect is not in the answer about one guide.
+
+use super::named;
+use crate::kit::prelude::*;
+
+const RULES: [(&str, Severity); 30] = {
+    use Severity::{Error, Info, Warning};
+    [
+        ("condition/unknown-variable", Warning),
+        ("condition/unknown-answer", Warning),
+        ("condition/not-comparable", Warning),
+        ("condition/several-bounds", Warning),
+        ("condition/answered-later", Warning),
+        ("condition/self", Error),
+        ("condition/set-elsewhere", Info),
+        ("condition/always-holds", Info),
+        ("step/unreachable", Error),
+        ("task/never-visible", Error),
+        ("path/no-outcome", Warning),
+        ("observation/duplicate-name", Warning),
+        ("observation/unused", Info),
+        ("observation/unused-answer", Info),
+        ("observation/duplicate-text", Warning),
+        ("observation/single-answer", Info),
+        ("linked/always-shown", Warning),
+        ("subtask/cycle", Error),
+        ("subtask/unpublished", Warning),
+        ("subtask/levels", Warning),
+        ("subtask/too-deep", Warning),
+        ("translation/missing", Warning),
+        ("translation/outdated", Warning),
+        ("translation/locked-outdated", Info),
+        ("translation/answers", Warning),
+        ("translation/unknown-language", Warning),
+        ("task/no-steps", Warning),
+        ("step/no-content", Info),
+        ("step/unknown-published", Info),
+        ("analysis/too-large", Info),
+    ]
+};
+
+#[apply(on_one_database)]
+async fn rules_are_listed_with_severities_and_descriptions(client: Client) {
+    let rules = client.rules().await.accepted().rules;
+    let listed = rules.iter().map(|rule| (rule.id.as_str(), rule.severity()));
+    assert_eq!(listed.collect::<Vec<_>>(), RULES);
+    for rule in &rules {
+        assert!(!rule.description.is_empty(), "{}", rule.id);
+    }
+}
+
+/// A guide with a finding of each severity.
+fn flawed() -> TaskDocument {
+    named(
+        "Flawed",
+        "
+        ask light: on, off
+        info Empty body=null
+        info Typo ? .ligth = on
+        solution Switch it off ? .light = on
+        solution Switch it on ? .light = off
+        end Done
+        info After",
+    )
+}
+
+fn counts(response: &ValidateTaskResponse) -> [i32; 4] {
+    let counts = response.counts.expect("counts");
+    [
+        counts.errors,
+        counts.warnings,
+        counts.infos,
+        counts.suppressed,
+    ]
+}
+
+#[apply(on_both_databases)]
+async fn suppressed_ids_of_others_match_nothing(client: Client) {
+    let foreign = client.other_account().imported(flawed()).await;
+    let own = client.imported(flawed()).await;
+    for (task, step, suppressed) in [
+        (foreign.guid.as_str(), foreign.steps[1].as_str(), 0),
+        (&unknown_guid(), &unknown_guid(), 0),
+        (&own.guid.to_uppercase(), &own.steps[1].to_uppercase(), 3),
+    ] {
+        let by_task = Suppression {
+            task: task.to_owned(),
+            ..Suppression::default()
+        };
+        let by_step = Suppression {
+            step: step.to_owned(),
+            ..Suppression::default()
+        };
+        let request = ValidateTaskRequest {
+            options: Some(ValidationOptions {
+                suppress: vec![by_task, by_step],
+                ..ValidationOptions::default()
+            }),
+            ..validation_of(&own.guid)
+        };
+        let response = client.validated(request).await;
+        assert_eq!(counts(&response)[3], suppressed);
+    }
+}
+
+#[apply(on_both_databases)]
+async fn counts_are_those_of_the_whole_guide(client: Client) {
+    let made = client.imported(flawed()).await;
+    let first = ValidateTaskRequest {
+        page_size: 1,
+        ..validation_of(&made.guid)
+    };
+    let response = client.validated(first).await;
+    assert_eq!(response.findings.len(), 1);
+    assert_eq!(counts(&response), [1, 1, 1, 0]);
+}
+
+/// 400 conditions of 1,000 values each that are no answers.
+#[apply(on_one_database)]
+async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) {
+    let mut steps = "ask light: on, off\n".to_owned();
+    for step in 0..10 {
+        let conditions = (0..40).map(|n| {
+            let first = 1_000 * (40 * step + n);
+            let values = (first..first + 1_000).map(|value: i32| value.to_string());
+            format!(".light = {}", values.collect::<Vec<_>>().join(", "))
+        });
+        let conditions = conditions.collect::<Vec<_>>().join(" | ");
+        steps += &format!("solution Many ? ({conditions})\n");
+    }
+    let unknown = Suppression {
+        rule: "condition/unknown-answer".to_owned(),
+        path: "document.*".to_owned(),
+        ..Suppression::default()
+    };
+    let request = ValidateTaskRequest {
+        options: Some(ValidationOptions {
+            suppress: vec![unknown],
+            ..ValidationOptions::default()
+        }),
+        ..validation_of_document(named("Many", &steps))
+    };
+    let response = client.validated(request).await;
+    let [errors, warnings, infos, suppressed] = counts(&response);
+    assert!((299_900..=300_000).contains(&suppressed), "{suppressed}");
+    let all = errors + warnings + infos + suppressed;
+    assert!((400_000..400_100).contains(&all), "{all}");
+}

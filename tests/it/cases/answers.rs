@@ -1,0 +1,391 @@
+//! Answers as the lines that cases expect.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::account::{GUIDE, list, text};
+use crate::kit::failure::Failure;
+
+/// How many levels there are.
+const LEVELS: usize = 7;
+
+/// What ids and paths of an answer stand for.
+pub struct Names<'a> {
+    pub ids: &'a BTreeMap<String, String>,
+    /// The document that was asked about, if it was not a stored guide.
+    pub document: Option<&'a Value>,
+}
+
+impl Names<'_> {
+    /// The name of an id.
+    fn of(&self, id: &str) -> String {
+        let found = self.ids.iter().find(|(_, known)| *known == id);
+        match found.map_or(id, |(name, _)| name) {
+            GUIDE => "task".to_owned(),
+            name => name.to_owned(),
+        }
+    }
+
+    /// The name of a place's task or step, and the path in it.
+    fn place(&self, place: &Value) -> String {
+        let path = text(place, "path");
+        let (name, path) = match (path.strip_prefix("document."), self.document) {
+            (Some(path), Some(document)) => within(document, path, ""),
+            _ => {
+                let step = Some(text(place, "step")).filter(|step| !step.is_empty());
+                (self.of(step.unwrap_or(text(place, "task"))), path)
+            }
+        };
+        format!("{name} {}", short(path)).trim_end().to_owned()
+    }
+
+    /// The steps that lead to the next observation, of which those without ids are `#1` or
+    /// `#1.values[0]`.
+    fn way(&self, way: &[Value]) -> String {
+        let mut document = self.document;
+        let mut prefix = String::new();
+        let names = way.iter().filter_map(Value::as_str).map(|step| {
+            let Some(place) = step.strip_prefix('#') else {
+                return self.of(step);
+            };
+            let (index, value) = place.split_once(".values[").unwrap_or((place, ""));
+            let steps = document.map(|document| &document["steps"]);
+            let step = steps.and_then(|steps| steps.get(index.parse::<usize>().ok()?));
+            let values = step.map(|step| &step["feedback_config"][0]["values"]);
+            let value = value.trim_end_matches(']').parse::<usize>().ok();
+            let Some(value) = values.and_then(|values| values.get(value?)) else {
+                return format!("{prefix}{index}");
+            };
+            document = value.get("task_json");
+            prefix = format!("{prefix}{index}.{}/", text(value, "key"));
+            format!("{prefix}wiring")
+        });
+        names.collect::<Vec<_>>().join(" > ")
+    }
+}
+
+/// What a path within a document names, and the rest of the path.
+fn within<'p>(document: &Value, path: &'p str, prefix: &str) -> (String, &'p str) {
+    let indexed = path
+        .strip_prefix("steps[")
+        .and_then(|path| path.split_once(']'));
+    let Some((index, rest)) = indexed else {
+        let task = if prefix.is_empty() {
+            "task"
+        } else {
+            prefix.trim_end_matches('/')
+        };
+        let rest = path.strip_prefix("task").unwrap_or(path);
+        return (task.to_owned(), rest.trim_start_matches('.'));
+    };
+    let inner = rest.strip_prefix(".feedback_config[0].values[");
+    let inner = inner.and_then(|rest| rest.split_once("].task_json."));
+    if let Some((value, rest)) = inner {
+        let index_of = |text: &str| text.parse::<usize>().expect("an index");
+        let value =
+            &document["steps"][index_of(index)]["feedback_config"][0]["values"][index_of(value)];
+        let prefix = format!("{prefix}{index}.{}/", text(value, "key"));
+        return within(&value["task_json"], rest, &prefix);
+    }
+    (format!("{prefix}{index}"), rest.trim_start_matches('.'))
+}
+
+/// `?0.1=2` for the target 2 of the condition 1 in the group 0 of the dependencies, `values[1]` for
+/// a value of the question, and `de.title` for a translation.
+fn short(path: &str) -> String {
+    let shortened = match path.strip_prefix("dependencies") {
+        Some(path) => [
+            ("].group.nodes[", "."),
+            (".nodes[", ""),
+            ("].condition", ""),
+            (".targets[", "="),
+            ("]", ""),
+        ]
+        .iter()
+        .fold(path.to_owned(), |path, (long, short)| {
+            path.replace(long, short)
+        })
+        .replacen("", "?", 1),
+        None => path
+            .replace("feedback_config[0].", "")
+            .replace("translations[\"", ""),
+    };
+    shortened.replace("\"]", "")
+}
+
+/// A value on a line: a text as it is, unless it could be something else.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => {
+            let is_word = text
+                .chars()
+                .all(|c| c.is_alphanumeric() || "_-./ ".contains(c));
+            let text = text.replace("components.7.", ".");
+            if is_word && !text.is_empty() && serde_json::from_str::<Value>(&text).is_err() {
+                text
+            } else {
+                value.to_string()
+            }
+        }
+        Value::Number(number) => number.as_f64().unwrap_or(f64::NAN).to_string(),
+        Value::Array(values) => format!("[{}]", joined(values, ", ", plain)),
+        other => other.to_string(),
+    }
+}
+
+fn joined(values: &[Value], separator: &str, line: impl Fn(&Value) -> String) -> String {
+    values.iter().map(line).collect::<Vec<_>>().join(separator)
+}
+
+/// One line for each finding, `none`, and what is suppressed or undecided.
+pub fn findings(names: &Names<'_>, rules: &Value, response: &Value, hints: bool) -> Vec<String> {
+    let found = list(&response["findings"]);
+    let ids: BTreeSet<&str> = found.iter().map(|finding| text(finding, "id")).collect();
+    assert_eq!(ids.len(), found.len(), "an id is there twice: {found:#?}");
+    let mut lines: Vec<String> = found
+        .iter()
+        .map(|found| finding(names, rules, found, hints))
+        .collect();
+    lines = or_none(lines);
+    let counts = &response["counts"];
+    for (severity, count) in [
+        ("ERROR", "errors"),
+        ("WARNING", "warnings"),
+        ("INFO", "infos"),
+    ] {
+        let listed = found
+            .iter()
+            .filter(|finding| text(finding, "severity").ends_with(severity));
+        let counted = counts[count].as_u64().unwrap_or_default();
+        assert!(
+            counts.is_null() || listed.count() as u64 == counted,
+            "{count} of {response:#}"
+        );
+    }
+    for count in ["suppressed", "undecided"] {
+        lines.extend(counts.get(count).map(|number| format!("{number} {count}")));
+    }
+    lines
+}
+
+fn finding(names: &Names<'_>, rules: &Value, finding: &Value, hints: bool) -> String {
+    for name in ["message", "hint"] {
+        assert_ne!(text(finding, name), "", "no {name}: {finding:#}");
+    }
+    assert_eq!(text(finding, "id").len(), 32, "{finding:#}");
+    let rule = list(&rules["rules"])
+        .iter()
+        .find(|rule| rule["id"] == finding["rule"]);
+    let rule = rule.expect("a rule");
+    let mut line = format!("{} {}", names.place(finding), text(finding, "rule"));
+    if rule["severity"] != finding["severity"] {
+        line += &format!(" {}", text(finding, "severity"));
+    }
+    let level = |level: &Value| {
+        level
+            .as_str()
+            .map(|level| json!(level.replace("ACCESS_LEVEL_", "")))
+    };
+    let levels: Vec<Value> = list(&finding["levels"]).iter().filter_map(level).collect();
+    for (name, fact) in finding["facts"].as_object().into_iter().flatten() {
+        match name.as_str() {
+            "levels" if *fact == json!(levels) => {}
+            _ => line += &format!(" {name}={}", plain(fact)),
+        }
+    }
+    let language = text(finding, "language");
+    if finding["facts"]["language"] != language && !language.is_empty() {
+        line += &format!(" in={language}");
+    }
+    if levels.len() == LEVELS {
+        line += " for=everyone";
+    } else if !levels.is_empty() {
+        line += &format!(" for={}", joined(&levels, ",", plain));
+    }
+    for answer in list(&finding["example"]) {
+        line += &format!(
+            " {{{} = {}}}",
+            text(answer, "name").replace("components.7.", "."),
+            plain(&answer["value"])
+        );
+    }
+    for place in list(&finding["related"]) {
+        line += &format!(" <{} \"{}\">", names.place(place), text(place, "title"));
+    }
+    if hints {
+        line += &format!(" hint: {}", text(finding, "hint"));
+    }
+    line
+}
+
+/// A line for each step, and what follows from the answers.
+pub fn preview(names: &Names<'_>, preview: &Value) -> Vec<String> {
+    let mut lines = previewed("task", &preview["task"], &preview["task"]["name"]);
+    // A visible task is not worth a line.
+    lines.retain(|line| line != "task + Guide");
+    for step in list(&preview["steps"]) {
+        let indent = "  ".repeat(list(&step["via"]).len());
+        let step = previewed("", step, &step["title"]);
+        lines.extend(
+            step.into_iter()
+                .map(|line| format!("{indent}{}", line.trim_end())),
+        );
+    }
+    let next = list(&preview["nextObservation"]);
+    if !next.is_empty() {
+        lines.push(format!("next {}", names.way(next)));
+    }
+    for open in list(&preview["openVariables"]) {
+        let keys = joined(list(&open["keys"]), ", ", plain);
+        let line = format!("open {} in {}: {keys}", plain(&open["name"]), open["steps"]);
+        lines.push(line.trim_end_matches(": ").to_owned());
+    }
+    for (name, list_name) in [("unused", "unusedAnswers"), ("unasked", "hiddenAnswers")] {
+        let answers = list(&preview[list_name]);
+        if !answers.is_empty() {
+            lines.push(format!("{name} {}", joined(answers, ", ", plain)));
+        }
+    }
+    or_none(lines)
+}
+
+/// A task or step: `+`, `-` or `?` for visible, hidden and undetermined, its texts and traces.
+fn previewed(what: &str, shown: &Value, title: &Value) -> Vec<String> {
+    let sign = match text(shown, "visibility") {
+        "VISIBILITY_VISIBLE" => "+",
+        "VISIBILITY_HIDDEN" => "-",
+        _ => "?",
+    };
+    let mut line = format!("{what} {sign} {}", with_language(title))
+        .trim_start()
+        .to_owned();
+    let question = &shown["question"];
+    if let Some(answer) = question.get("answer") {
+        line += &format!(" = {}", plain(answer));
+    }
+    // Most questions have the title of their step.
+    if question.is_object() && question["name"] != title["text"] {
+        line += &format!(" asks {}", text(question, "name"));
+    }
+    for reason in list(&shown["reasons"]) {
+        let reason = reason.as_str().unwrap_or_default();
+        line += &format!(" {}", reason.replace("VISIBILITY_REASON_", ""));
+    }
+    let mut lines = vec![line];
+    if shown.get("body").is_some() {
+        lines.push(format!("  body: {}", with_language(&shown["body"])));
+    }
+    if shown.get("instructionsLanguage").is_some() {
+        lines.push(format!(
+            "  instructions [{}]",
+            text(shown, "instructionsLanguage")
+        ));
+    }
+    let answers = list(&question["answers"]).iter();
+    // Texts of answers are only of interest in another language.
+    for answer in
+        answers.filter(|answer| *with_language(&answer["value"]) != *text(&answer["value"], "text"))
+    {
+        lines.push(format!(
+            "  {}: {}",
+            text(answer, "key"),
+            with_language(&answer["value"])
+        ));
+    }
+    for (name, trace_name) in [("trace", "trace"), ("of its task", "subtaskTrace")] {
+        if let Some(found) = shown.get(trace_name) {
+            lines.push(format!("  {name}: {}", trace(found)));
+        }
+    }
+    lines
+}
+
+/// A text with what is said of its language.
+fn with_language(shown: &Value) -> String {
+    let mut marks = vec![text(shown, "language")];
+    for mark in ["fallback", "outdated"] {
+        marks.extend(shown.get(mark).map(|_| mark));
+    }
+    marks.retain(|mark| !mark.is_empty());
+    if marks.is_empty() {
+        return text(shown, "text").to_owned();
+    }
+    format!("{} [{}]", text(shown, "text"), marks.join(" "))
+}
+
+/// A condition with what it saw and why it holds or not; the nodes of a group in parentheses.
+fn trace(node: &Value) -> String {
+    let result = text(node, "result").replace("TRUTH_", "");
+    if let Some(group) = node.get("group") {
+        let operator = text(group, "operator").replace("LOGICAL_OPERATOR_", "");
+        return format!(
+            "{result} {operator}({})",
+            joined(list(&group["nodes"]), "; ", trace)
+        );
+    }
+    let condition = &node["condition"];
+    let target = |target: &Value| match target {
+        Value::String(text) => text.clone(),
+        other => format!("#{}", plain(other)),
+    };
+    let saw = condition
+        .get("value")
+        .map(|value| format!(" saw {}", plain(value)));
+    let [name, operator, path, reason] =
+        ["name", "operator", "path", "reason"].map(|name| text(condition, name));
+    format!(
+        "{result} {} {} {operator} {} {}{}",
+        short(path),
+        name.replace("components.7.", "."),
+        joined(list(&condition["targets"]), ", ", target),
+        reason.replace("TRACE_REASON_", ""),
+        saw.unwrap_or_default(),
+    )
+}
+
+pub fn references(names: &Names<'_>, response: &Value) -> Vec<String> {
+    let found = list(&response["references"]).iter().map(|found| {
+        let kind = text(found, "kind").replace("REFERENCE_KIND_", "");
+        let place = &found["place"];
+        let targets = joined(list(&found["targets"]), ", ", |target| match target {
+            Value::String(text) => text.clone(),
+            other => format!("#{}", plain(other)),
+        });
+        let condition = format!("{} {targets}", text(found, "operator"));
+        let line = format!(
+            "{kind} {} \"{}\" {condition}",
+            names.place(place),
+            text(place, "title")
+        );
+        line.trim_end().to_owned()
+    });
+    or_none(found.collect())
+}
+
+fn or_none(lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() {
+        return vec!["none".to_owned()];
+    }
+    lines
+}
+
+pub fn ignored(response: &Value) -> Vec<String> {
+    let paths = list(&response["ignoredPaths"]);
+    if paths.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!("ignored {}", joined(paths, ", ", plain))]
+    }
+}
+
+pub fn refused(failure: &Failure) -> Vec<String> {
+    let violations = failure.violations().into_iter();
+    let mut lines: Vec<String> = violations
+        .map(|(path, reason)| format!("refused {path} {reason}"))
+        .collect();
+    if lines.is_empty() {
+        lines.push(format!("refused {}", failure.reason()));
+    }
+    lines
+}
