@@ -15,7 +15,8 @@ pub mod managed_documents;
 pub mod mask;
 pub mod merge;
 pub mod message_json;
-pub mod sent_fields;
+pub mod sent_document;
+pub mod update;
 pub mod wire;
 
 #[cfg(test)]

@@ -20,19 +20,13 @@ pub use translations::{
     StoredTranslation, Translatable, TranslatedTexts, TranslationSnapshot, write_translations,
 };
 
-/// The fields of a task or step as they were sent in an update or a document. They are decoded
-/// against what is stored.
+/// The fields of a task or step as they were sent in an update. They are decoded against what is stored.
 pub trait SentFields<Stored, New>: Debug + Send + Sync {
     /// The violations that do not depend on what is stored.
     fn violations(&self) -> Violations;
 
-    /// The fields of a new task or step, or of a stored one after the write. `target` is the task
-    /// that an update sets for a subtask step.
-    fn decode(&self, stored: Option<&Stored>, target: Option<&ReferencedTask>) -> Result<New>;
-
-    /// Sent fields whose value is not applied. `stored` is what is stored before an update, or after the
-    /// import of a document.
-    fn ignored(&self, stored: &Stored) -> Vec<&'static str>;
+    /// The fields after the update. `target` is the task that it sets for a subtask step.
+    fn decode(&self, stored: &Stored, target: Option<&ReferencedTask>) -> Result<Updated<New>>;
 }
 
 /// An updated task or step, and the sent fields whose values were not applied.

@@ -9,7 +9,7 @@ use super::{
     decide::WriteContext,
     etag::GuideEtag,
     ids::{ProductId, StepId, TaskId},
-    import::TaskTree,
+    import::{Document, TaskTree},
     step::Step,
     task::Task,
     text::{BoundedText, Name},
@@ -176,6 +176,14 @@ pub struct KeptGuide {
     pub outdated: TranslatedFrom,
 }
 
+/// The document of a revision.
+#[derive(Debug)]
+pub struct KeptDocument {
+    pub document: Document,
+    /// What its outdated translations were made from.
+    pub outdated: TranslatedFrom,
+}
+
 impl KeptGuide {
     /// The guide after an update of its task. Subtask steps that refer to the task have its new
     /// name then.
@@ -239,5 +247,5 @@ pub struct GuideCodec {
     /// Encodes a guide; `None` if the compression fails.
     pub encode: fn(KeptGuide) -> Option<EncodedGuide>,
     /// Decodes a guide; `None` if the bytes are not a guide.
-    pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
+    pub decode: fn(&EncodedGuide) -> Option<KeptDocument>,
 }

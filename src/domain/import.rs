@@ -23,7 +23,7 @@ mod wanted;
 
 pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-    ImportTarget, without_indexes,
+    GuideDocument, ImportTarget, without_indexes,
 };
 pub use plan::{Absent, plan};
 pub use restore::Restore;

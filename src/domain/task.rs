@@ -20,6 +20,8 @@ use super::{
 
 /// Most steps of a task, wiring steps included.
 pub const MAX_TASK_STEPS: usize = 10_000;
+/// The description of the violation of an import that exceeds it.
+pub const TOO_MANY_STEPS: &str = "would give the task more than 10000 steps";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, AsRefStr, FromRepr, Serialize, Deserialize)]
 #[repr(i32)]

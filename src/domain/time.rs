@@ -4,5 +4,5 @@ use serde::{Deserialize, Serialize};
 
 /// A point in time: microseconds since the Unix epoch, UTC. Both databases keep
 /// exactly this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Timestamp(pub i64);

@@ -54,7 +54,7 @@ pub fn preview_task(
 ) -> Option<(PreviewCall, bool)> {
     let guide = match message.source {
         Some(Source::Guid(id)) => sent_guide::stored(&id, violations),
-        Some(Source::Document(document)) => sent_guide::document(document, violations),
+        Some(Source::Document(document)) => Some(sent_guide::document(document)),
         None => sent_guide::refuse_missing_source(violations),
     };
     let level = violations.at("level").optional(message.level, access_level);
@@ -68,12 +68,11 @@ pub fn preview_task(
     field::check_expand(&message.expand, violations);
     let known = known_variables(message.known_variables, violations.at("known_variables"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let guide = guide?;
-    guide.add_violations(violations);
+    let (source, document) = guide?.into_source(violations);
     let (after, size) = start?;
     let call = PreviewCall {
-        source: guide.source,
-        document: guide.document,
+        source,
+        document,
         known,
         options: PreviewOptions {
             level,

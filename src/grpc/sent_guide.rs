@@ -10,54 +10,41 @@ use crate::{
         sha256::Sha256,
         violation::{Reason, Violations},
     },
-    messages::{
-        decode::{
-            document::{self, unstored},
-            field::guid,
-        },
-        managed_documents::values_mut,
-    },
+    messages::{decode::field::guid, managed_documents::values_mut, sent_document::SentDocument},
     proto::v1,
     store::GuideSource,
 };
 
-/// The guide of a request, and the digest of its document.
-pub struct SentGuide {
-    /// The guide.
-    pub source: GuideSource,
-    /// The digest of the document; `None` for a stored task.
-    pub document: Option<[u8; 32]>,
+/// The guide of a request.
+pub enum SentGuide {
+    Stored(TaskId),
+    /// A document that is not stored, and its digest.
+    Document(Arc<SentDocument>, [u8; 32]),
 }
 
 impl SentGuide {
-    /// Adds the violations in its document to those of its request, if the request has any.
-    pub fn add_violations(&self, violations: &mut Violations) {
-        match &self.source {
-            GuideSource::Document(document) => {
-                document::add_violations(document, false, violations)
+    /// The guide and the digest of its document. Adds the violations in the document to those of the
+    /// request, if the request has any.
+    pub fn into_source(self, violations: &mut Violations) -> (GuideSource, Option<[u8; 32]>) {
+        match self {
+            Self::Stored(task) => (GuideSource::Stored(task), None),
+            Self::Document(document, digest) => {
+                document.add_violations(violations);
+                (GuideSource::Document(document), Some(digest))
             }
-            GuideSource::Stored(_) => {}
         }
     }
 }
 
 /// The guide of a stored task.
 pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
-    let task = guid(id, TaskId::parse, violations.at("guid"))?;
-    Some(SentGuide {
-        source: GuideSource::Stored(task),
-        document: None,
-    })
+    guid(id, TaskId::parse, violations.at("guid")).map(SentGuide::Stored)
 }
 
 /// The guide of a document that is not stored.
-pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Option<SentGuide> {
+pub fn document(message: v1::TaskDocument) -> SentGuide {
     let digest = content_digest(message.clone());
-    let document = unstored(message, violations)?;
-    Some(SentGuide {
-        source: GuideSource::Document(Arc::new(document)),
-        document: Some(digest),
-    })
+    SentGuide::Document(Arc::new(SentDocument::unstored(message)), digest)
 }
 
 /// The digest of a document without ids, which only tie its parts together, and without

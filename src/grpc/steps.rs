@@ -19,7 +19,7 @@ use crate::{
         encode,
         fields::STEP,
         ignored::Ignored,
-        sent_fields,
+        update,
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
@@ -111,7 +111,7 @@ impl Call {
         let mode = write_mode(request.validate_only);
         let mut ignored = Ignored::default();
         let update = decode::all(|violations| {
-            sent_fields::updated_step(request.step, request.update_mask, violations, &mut ignored)
+            update::updated_step(request.step, request.update_mask, violations, &mut ignored)
         })?;
         let update = self.account.update_step(Arc::new(update), mode);
         let (step, not_applied) = update.await?;

@@ -1,6 +1,6 @@
 //! TaskService: decode, one store call, encode.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use prost::Message;
 
@@ -19,12 +19,13 @@ use crate::{
         violation::{Reason, Violations},
     },
     messages::{
-        decode::{self, Field, document, field, task as decode_task},
+        decode::{self, Field, field, task as decode_task},
         document_masks::DocumentMasks,
         encode,
         fields::TASK,
         ignored::Ignored,
-        sent_fields,
+        sent_document::SentDocument,
+        update,
     },
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
@@ -84,7 +85,7 @@ impl Call {
         let mode = write_mode(request.validate_only);
         let mut ignored = Ignored::default();
         let update = decode::all(|violations| {
-            sent_fields::updated_task(request.task, request.update_mask, violations, &mut ignored)
+            update::updated_task(request.task, request.update_mask, violations, &mut ignored)
         })?;
         let update = self.account.update_task(Arc::new(update), mode);
         let (task, not_applied) = update.await?;
@@ -111,12 +112,10 @@ impl Call {
 
     pub async fn import_task(self, request: ImportTaskRequest) -> Result<ImportTaskResponse> {
         let mode = write_mode(request.validate_only);
-        let mut ignored = BTreeSet::new();
         let (idempotency, import) = decode::all(|violations| {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
-            Some((idempotency, import(request, violations, &mut ignored)?))
+            Some((idempotency, import(request, violations)?))
         })?;
-        let imported = move |done| imported(done, ignored.clone());
         idempotency::once(idempotency, imported, async |retry| {
             self.account.import_task(import, retry, mode).await
         })
@@ -133,32 +132,23 @@ impl Call {
     }
 }
 
-fn import(
-    request: ImportTaskRequest,
-    violations: &mut Violations,
-    ignored: &mut BTreeSet<String>,
-) -> Option<Import> {
+fn import(request: ImportTaskRequest, violations: &mut Violations) -> Option<Import> {
     let document_bytes = request.encoded_len();
     let absent = absent_steps(request.absent_steps, violations.at("absent_steps"));
     let absent_fields = absent_fields(request.absent_fields, violations.at("absent_fields"));
     let kept_fields = absent_fields.unwrap_or(AbsentFields::Keep);
     let masks = DocumentMasks::read(kept_fields, request.reset_fields, violations);
-    let document = document::document(
+    let document = SentDocument::import(
         request.document,
-        &masks,
+        masks,
         request.match_external_ids,
         violations,
-        ignored,
     );
     let expected = field::expected_etag(&request.etag, violations.at("etag"));
     let expected_guide = field::expected_etag(&request.guide_etag, violations.at("guide_etag"));
-    let document::ImportDocument {
-        target,
-        reimport,
-        document,
-    } = document?;
+    let document = document?;
     for (name, etag) in [("etag", &expected), ("guide_etag", &expected_guide)] {
-        if !reimport && etag.is_set() {
+        if !document.reimport && etag.is_set() {
             violations.at(name).refuse(
                 Reason::FieldInvalid,
                 "needs `document.task.guid`, or `document.task.external_id` with \
@@ -166,10 +156,10 @@ fn import(
             );
         }
     }
-    document::add_violations(&document, reimport, violations);
+    document.add_violations(violations);
     Some(Import {
-        target,
-        document,
+        target: document.target.clone(),
+        document: Box::new(document),
         expected,
         absent: Absent {
             steps: absent?,
@@ -194,11 +184,10 @@ fn absent_fields(number: i32, mut field: Field<'_>) -> Option<AbsentFields> {
     field.enum_value(number, "a value of AbsentFields", "AbsentFields", known)
 }
 
-fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse {
-    ignored.extend(done.ignored);
+fn imported(done: Imported) -> ImportTaskResponse {
     ImportTaskResponse {
         task: Some(encode::task(done.task)),
-        ignored_paths: ignored.into_iter().collect(),
+        ignored_paths: done.ignored.into_iter().collect(),
         outcome: done.outcome as i32,
         guide_etag: done.guide_etag.into_string(),
         previous_revision: done.previous_revision,

@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use prost::Message;
 
-use super::{page::PageTokens, previews::GuideCursor, sent_guide};
+use super::{
+    page::PageTokens,
+    previews::GuideCursor,
+    sent_guide::{self, SentGuide},
+};
 use crate::{
     domain::{
         page::Page,
@@ -17,7 +21,7 @@ use crate::{
         encode,
     },
     proto::v1::{self, validate_task_request::Source},
-    store::{FindingsCall, FindingsPage, GuideSource, ValidationCall, ValidationPage},
+    store::{FindingsCall, FindingsPage, ValidationCall, ValidationPage},
 };
 
 /// Decodes a request of ValidateTask.
@@ -33,7 +37,7 @@ pub fn validate_task(
     }
     let guide = match message.source {
         Some(Source::Guid(id)) => sent_guide::stored(&id, violations),
-        Some(Source::Document(document)) => sent_guide::document(document, violations),
+        Some(Source::Document(document)) => Some(sent_guide::document(document)),
         None => sent_guide::refuse_missing_source(violations),
     };
     let options_bytes = message.options.clone().unwrap_or_default().encode_to_vec();
@@ -42,15 +46,15 @@ pub fn validate_task(
     field::refuse_nul(&known_fingerprint, violations.at("known_fingerprint"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
     let guide = guide?;
-    guide.add_violations(violations);
-    let replaced = match &guide.source {
-        GuideSource::Document(document) if replaces_stored => document.task_ids(),
-        GuideSource::Document(_) | GuideSource::Stored(_) => BTreeSet::new(),
+    let replaced = match &guide {
+        SentGuide::Document(document, _) if replaces_stored => document.task_ids(),
+        SentGuide::Document(..) | SentGuide::Stored(_) => BTreeSet::new(),
     };
+    let (source, document) = guide.into_source(violations);
     let (after, size) = start?;
     Some(ValidationCall {
-        source: guide.source,
-        document: guide.document,
+        source,
+        document,
         replaced,
         options,
         options_bytes,

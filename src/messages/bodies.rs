@@ -1,61 +1,80 @@
 //! The bodies of messages. They can have megabytes, so they are kept outside of the messages while
 //! these are merged and decoded.
 
-use std::mem::take;
+use std::{iter::once, mem::take};
 
 use prost::Message;
 
 use crate::{
     domain::{
-        step::Step,
+        step::{Step, StepContent},
         text::{Body, MAX_BODY_CHARS, check},
     },
+    messages::encode,
     proto::v1,
 };
 
-/// Bodies that messages name by their numbers. Clones share the bodies.
-#[derive(Clone, Debug, Default)]
+/// Bodies that messages name by their numbers.
+#[derive(Debug, Default)]
 pub struct Bodies(Vec<Body>);
 
+/// In place of a stored body that the sent step does not have.
+const STORED: &str = "stored";
+
 impl Bodies {
-    /// Replaces a body by its number. A body that breaks a limit stays in the message, where the decoder
-    /// refuses it.
-    pub fn take(&mut self, text: &mut String) {
-        if check(text, MAX_BODY_CHARS).is_ok()
-            && let Ok(body) = Body::parse(take(text))
-        {
-            *text = self.number(body);
+    /// Replaces the bodies of a step by their numbers. A body that breaks a limit stays in the message,
+    /// where the decoder refuses it.
+    pub fn take_from(&mut self, message: &mut v1::Step) {
+        let translations = message.translations.values_mut().map(|it| &mut it.body);
+        for text in once(&mut message.body).chain(translations).flatten() {
+            if check(text, MAX_BODY_CHARS).is_ok()
+                && let Ok(body) = Body::parse(take(text))
+            {
+                *text = self.0.len().to_string();
+                self.0.push(body);
+            }
         }
     }
 
-    /// Equal bodies have the same number.
-    fn number(&mut self, body: Body) -> String {
-        let known = self.0.iter().position(|known| *known == body);
-        let number = known.unwrap_or_else(|| {
-            self.0.push(body);
-            self.0.len() - 1
-        });
-        number.to_string()
-    }
-
-    /// Encodes the message of a stored step, with numbers in place of the step's bodies.
-    pub fn encode(&mut self, step: &Step, mut message: v1::Step) -> Vec<u8> {
-        message.body = step.content.body.clone().map(|body| self.number(body));
-        for (language, translation) in &step.content.translations {
-            if let Some(sent) = message.translations.get_mut(language.as_str()) {
-                sent.body = translation.body.clone().map(|body| self.number(body));
+    /// Encodes a stored step like the sent one: with its numbers in place of equal bodies.
+    pub fn encode_stored(&self, stored: &Step, sent: &v1::Step) -> Vec<u8> {
+        let mut message = encode::step_without_bodies(stored);
+        let name = |stored: &Body, sent: Option<&String>| {
+            let equal = sent.filter(|number| self.find(number) == Some(stored));
+            equal.map_or(STORED, String::as_str).to_owned()
+        };
+        let stored = &stored.content;
+        message.body = stored
+            .body
+            .as_ref()
+            .map(|body| name(body, sent.body.as_ref()));
+        for (language, translation) in &stored.translations {
+            let sent = sent.translations.get(language.as_str());
+            let number = sent.and_then(|sent| sent.body.as_ref());
+            if let Some(message) = message.translations.get_mut(language.as_str()) {
+                message.body = translation.body.as_ref().map(|body| name(body, number));
             }
         }
         message.encode_to_vec()
     }
 
-    /// Replaces numbers by their bodies.
-    pub fn restore<'b>(&self, numbers: impl Iterator<Item = &'b mut Body>) {
-        for number in numbers {
-            let index = number.as_str().parse::<usize>().ok();
-            if let Some(body) = index.and_then(|index| self.0.get(index)) {
-                *number = body.clone();
+    fn find(&self, number: &str) -> Option<&Body> {
+        self.0.get(number.parse::<usize>().ok()?)
+    }
+
+    /// Puts the bodies in their places: sent ones, and those of the step as it was stored.
+    pub fn restore(&self, content: &mut StepContent, stored: Option<&Step>) {
+        let stored = stored.map(|step| &step.content);
+        let restore = |body: &mut Option<Body>, stored: Option<&Option<Body>>| {
+            if let Some(named) = body {
+                let sent = self.find(named.as_str()).cloned();
+                *body = sent.or_else(|| stored.cloned().flatten());
             }
+        };
+        restore(&mut content.body, stored.map(|it| &it.body));
+        for (language, translation) in &mut content.translations {
+            let stored = stored.and_then(|it| it.translations.get(language));
+            restore(&mut translation.body, stored.map(|it| &it.body));
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{
     encoded_resource::{EncodedResource, FieldKey},
     fields::{FieldUse, ResourceFields, STEP, TASK, TRANSLATIONS},
     managed_documents::{managed_document, managed_documents, values, values_mut},
-    sent_fields::UNMANAGED_ONLY,
+    update::UNMANAGED_ONLY,
 };
 use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};
 

@@ -4,7 +4,6 @@
 use crate::domain::{Result, etag::ExpectedEtag, violation::Violations};
 
 pub mod dependencies;
-pub mod document;
 pub mod feedback;
 pub mod field;
 pub mod json;

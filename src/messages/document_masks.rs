@@ -1,6 +1,6 @@
 //! The masks of a document.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use prost_types::FieldMask;
 
@@ -16,8 +16,8 @@ use crate::domain::{
 /// The masks of the tasks and steps of a document.
 #[derive(Debug)]
 pub struct DocumentMasks {
-    pub task: Arc<Mask>,
-    pub step: Arc<Mask>,
+    pub task: Mask,
+    pub step: Mask,
 }
 
 impl DocumentMasks {
@@ -80,8 +80,8 @@ impl DocumentMasks {
 
     fn resetting(absent: AbsentFields, task: BTreeSet<u32>, step: BTreeSet<u32>) -> Self {
         Self {
-            task: Arc::new(Mask::for_document(absent, task, &TASK)),
-            step: Arc::new(Mask::for_document(absent, step, &STEP)),
+            task: Mask::for_document(absent, task, &TASK),
+            step: Mask::for_document(absent, step, &STEP),
         }
     }
 }

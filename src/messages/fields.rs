@@ -121,12 +121,12 @@ impl ResourceFields {
         listed.map(|(_, (path, _))| path.as_str()).collect()
     }
 
-    /// The listed fields whose sent values are not those that are stored. `stored` encodes these.
+    /// The listed fields whose sent values are not those that are stored.
     pub fn differing(
         &'static self,
         message: &[u8],
         is_listed: impl Fn(&str, FieldUse) -> bool,
-        stored: impl FnOnce() -> Vec<u8>,
+        stored: &[u8],
     ) -> Vec<&'static str> {
         let message = wire::fields(message).unwrap_or_default();
         let sent: Vec<_> = self
@@ -139,8 +139,7 @@ impl ResourceFields {
         if sent.is_empty() {
             return Vec::new();
         }
-        let stored = stored();
-        let stored = wire::fields(&stored).unwrap_or_default();
+        let stored = wire::fields(stored).unwrap_or_default();
         let differs = |numbers: &[u32], sent: &[&[u8]]| {
             let stored = wire::find(&stored, numbers);
             match numbers {

@@ -3,7 +3,7 @@
 //! The document is that of the contract, which only grows, so that later versions read what
 //! earlier ones have kept.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
@@ -11,19 +11,14 @@ use prost_types::Timestamp as ProtoTimestamp;
 use super::{
     decode::{self, json},
     encode,
-    managed_documents::values_mut,
+    managed_documents::values,
+    sent_document::SentDocument,
     wire,
 };
 use crate::{
     domain::{
-        external_id::ExternalId,
-        history::{EncodedGuide, GuideCodec, KeptGuide, TranslatedFrom},
-        ids::{AccountId, StepId, TaskId},
-        import::TaskTree,
-        order::Numbering,
-        row_version::RowVersion,
-        step::Step,
-        task::{IndexState, ManagedBy, Task},
+        history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
+        import::{Document, GuideDocument},
         time::Timestamp,
     },
     proto::{decoded_size::DecodedSizes, v1},
@@ -79,11 +74,14 @@ pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
     RevisionMessage::decode(guide).ok()?.document
 }
 
-fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
+fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     let stored = RevisionMessage::decode(&decompressed(guide)?[..]).ok()?;
     let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
-    Some(KeptGuide {
-        tree: tree(stored.document?)?,
+    let sent = SentDocument::unstored(stored.document?);
+    let mut document = sent.decode(None);
+    add_kept_fields(&mut document, sent.message())?;
+    document.violations.is_empty().then_some(KeptDocument {
+        document,
         outdated: TranslatedFrom {
             tasks: tasks.into_iter().collect(),
             steps: steps.into_iter().collect(),
@@ -91,111 +89,21 @@ fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
     })
 }
 
-fn tree(document: v1::TaskDocument) -> Option<TaskTree> {
-    let mut managed = BTreeMap::new();
-    let steps = document.steps.into_iter();
-    let steps = steps.map(|step| self::step(step, &mut managed));
-    Some(TaskTree {
-        steps: steps.collect::<Option<_>>()?,
-        task: task(document.task?)?,
-        places: BTreeMap::new(),
-        managed,
-    })
-}
-
-fn task(mut message: v1::Task) -> Option<Task> {
-    let managed = match message.r#type() {
-        v1::TaskType::Standard => None,
-        v1::TaskType::Linked => Some(ManagedBy {
-            parent: TaskId::parse(&message.parent_guid)?,
-            idx: message.idx,
-        }),
-    };
-    let steps = message.steps.iter().map(|step| StepId::parse(step));
-    // It says the same as the dependencies.
-    message.dependency_shorthand = None;
-    let (guid, account) = (
-        TaskId::parse(&message.guid)?,
-        AccountId::parse(&message.account_id)?,
-    );
-    let steps = steps.collect::<Option<_>>()?;
-    let times = (message.created_ts, message.modified_ts);
-    let row_version = row_version(times, message.dirty_record);
-    let new = decode::all(|violations| decode::task::new(message, violations.at("task"))).ok()?;
-    Some(Task {
-        guid,
-        account,
-        name: new.name,
-        product: new.product,
-        content: new.content,
-        managed,
-        steps,
-        numbering: Numbering::default(),
-        index: IndexState::default(),
-        row_version,
-    })
-}
-
-/// A step. The documents of the tasks that it manages are added to `managed`.
-fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Option<Step> {
-    let guid = StepId::parse(&message.guid)?;
-    let account = AccountId::parse(&message.account_id)?;
-    let link = match message.link.as_str() {
-        "" => None,
-        link => Some(TaskId::parse(link)?),
-    };
-    let mut links = Vec::new();
-    for value in values_mut(&mut message) {
-        links.push(TaskId::parse(&value.link));
-        if let Some(document) = value.task_json.take() {
-            let tree = tree(*document)?;
-            managed.insert(tree.task.guid, tree);
+/// Adds what only the document of a revision has.
+fn add_kept_fields(document: &mut Document, message: &v1::TaskDocument) -> Option<()> {
+    document.task.created = timestamp(message.task.as_ref()?.created_ts.unwrap_or_default());
+    for (step, message) in document.steps.iter_mut().zip(&message.steps) {
+        step.created = timestamp(message.created_ts.unwrap_or_default());
+        let r_data = message.r_data.clone();
+        let r_data = decode::all(|violations| json::members(r_data, violations.at("r_data")));
+        step.r_data = r_data.ok()?;
+        for (value, message) in step.values.iter_mut().zip(values(message)) {
+            if let (Some(document), Some(message)) = (&mut value.document, &message.task_json) {
+                add_kept_fields(document, message)?;
+            }
         }
     }
-    let subtask_title = message.title.clone();
-    let subtask_external_id = message.subtask_external_id.clone();
-    let subtask_external_id = subtask_external_id.and_then(|id| ExternalId::parse(id).ok());
-    let r_data = std::mem::take(&mut message.r_data);
-    let times = (message.created_ts, message.modified_ts);
-    let row_version = row_version(times, message.dirty_record);
-    message.dependency_shorthand = None;
-    let decoded = decode::all(|violations| {
-        let new = decode::step::new(message, violations.at("step"))?;
-        Some((new, json::members(r_data, violations.at("r_data"))?))
-    });
-    let (new, r_data) = decoded.ok()?;
-    let mut kind = new.kind;
-    if let Some(feedback) = kind.observation_feedback_mut() {
-        for (value, link) in feedback.values.iter_mut().zip(links) {
-            value.link = link;
-        }
-    }
-    let is_subtask = kind.subtask().is_some();
-    Some(Step {
-        guid,
-        account,
-        task: new.task,
-        product: new.product,
-        title: if is_subtask { subtask_title } else { new.title },
-        subtask_external_id,
-        kind,
-        content: new.content,
-        link,
-        r_data,
-        row_version,
-    })
-}
-
-/// The row version of a stored task or step, whose number is not kept. `times` are those of its
-/// creation and of its last change.
-fn row_version(times: (Option<ProtoTimestamp>, Option<ProtoTimestamp>), dirty: bool) -> RowVersion {
-    let (created, modified) = times;
-    RowVersion {
-        version: 0,
-        dirty,
-        created: timestamp(created.unwrap_or_default()),
-        modified: timestamp(modified.unwrap_or_default()),
-    }
+    Some(())
 }
 
 fn timestamp(time: ProtoTimestamp) -> Timestamp {

@@ -118,12 +118,14 @@ impl<'a> GraphBuilder<'a> {
     /// Adds a task and what it manages; the index of its node. A managed task has the name of its
     /// answer.
     fn add_task(&mut self, document: &Document, answer: Option<&str>) -> usize {
-        let Document { path, task, steps } = document;
+        let Document {
+            path, task, steps, ..
+        } = document;
         let first = self.graph.nodes.len();
         let index = self.graph.tasks.len();
-        let decoded = task.to_create();
-        let name = decoded.as_ref().map(|task| task.name.as_str());
-        let content = decoded.as_ref().map(|task| &task.content);
+        let decoded = task.new.as_ref();
+        let name = decoded.map(|task| task.name.as_str());
+        let content = decoded.map(|task| &task.content);
         self.graph.nodes.push(GraphNode {
             kind: None,
             number: 0,
@@ -133,7 +135,7 @@ impl<'a> GraphBuilder<'a> {
             is_unreachable: self.unreachable.contains(&format!("{path}.task")),
         });
         self.task_nodes.extend(task.guid.map(|guid| (guid, first)));
-        let dependencies = decoded.and_then(|task| task.content.dependencies);
+        let dependencies = content.and_then(|content| content.dependencies.clone());
         self.conditions
             .extend(dependencies.map(|group| (first, index, group)));
         let questions: Vec<Option<Feedback>> = steps
@@ -160,9 +162,9 @@ impl<'a> GraphBuilder<'a> {
 
     /// Adds a step, and returns its question.
     fn add_step(&mut self, step: &DocumentStep, number: usize, task: usize) -> Option<Feedback> {
-        let kind = step.step_type;
+        let kind = step.step_type();
         let node = self.graph.nodes.len();
-        let decoded = step.to_create();
+        let decoded = step.new.clone();
         let title = match kind {
             Some(StepType::Subtask) => step.title.as_deref(),
             _ => decoded.as_ref().map(|step| step.title.as_str()),

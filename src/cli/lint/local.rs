@@ -12,12 +12,12 @@ use crate::{
         Error,
         decide::WriteContext,
         ids::AccountId,
-        import::Document,
+        import::{Document, GuideDocument},
         time::Timestamp,
         validation::{DocumentSet, Rule},
         violation::Violations,
     },
-    messages::{decode, encode},
+    messages::{decode, encode, sent_document::SentDocument},
     proto::v1::{Severity, ValidationOptions},
 };
 
@@ -70,11 +70,10 @@ pub(super) fn check_files(
 
 /// The document of a file, which has no id twice.
 pub(super) fn decoded(file: &GuideFile) -> Result<Document, CliError> {
-    decode::all(|violations: &mut Violations| {
-        decode::document::unstored(file.document.clone(), violations)
-    })
-    .and_then(|decoded| decoded.check_ids().map(|()| decoded))
-    .map_err(|violations| refused(&violations, file))
+    let decoded = SentDocument::unstored(file.document.clone()).decode(None);
+    let checked = decoded.check_ids();
+    checked.map_err(|violations| refused(&violations, file))?;
+    Ok(decoded)
 }
 
 /// Why an import would refuse the document.

@@ -220,7 +220,7 @@ impl UpdateStep {
         }
         let honors_subtask = before.kind.subtask().is_some() && before.link.is_none();
         let target = target.filter(|_| honors_subtask);
-        let new = fields.decode(Some(&before), target.as_ref())?;
+        let (new, ignored) = fields.decode(&before, target.as_ref())?;
         if self.subtask.names_task() && honors_subtask && target.is_none() {
             return Err(self.subtask.not_found(&STEP));
         }
@@ -236,7 +236,6 @@ impl UpdateStep {
             });
         }
         let mut changes = Changes::default();
-        let ignored = fields.ignored(&before);
         if !after.revise(&before, context) {
             return Ok((changes, (after, ignored)));
         }

@@ -60,8 +60,8 @@ impl UpdateTask {
         {
             return Err(mismatch);
         }
-        let mut after = before.edited(fields.decode(Some(&before), None)?);
-        let ignored = fields.ignored(&before);
+        let (new, ignored) = fields.decode(&before, None)?;
+        let mut after = before.edited(new);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
             changes.put_task(Some(before), after.clone(), context)?;

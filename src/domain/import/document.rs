@@ -1,18 +1,21 @@
-//! A document of an import. Its tasks and steps are decoded by the planner, which knows what is
-//! stored of them.
+//! A document of an import.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
+use serde_json::{Map, Value};
 use strum_macros::FromRepr;
 use uuid::Uuid;
 
+use super::TaskTree;
 use crate::domain::{
-    Error, Result,
-    decide::SentFields,
     external_id::ExternalId,
     ids::{StepId, TaskId},
-    step::{NewStep, SentSubtask, Step, StepType},
-    task::{NewTask, Task},
+    step::{NewStep, SentSubtask, StepType},
+    task::NewTask,
+    time::Timestamp,
     violation::{Path, Reason, Violations},
 };
 
@@ -57,79 +60,80 @@ pub enum DocumentPath {
     Unlisted,
 }
 
-/// The violations that hold whatever is stored. `may_be_stored` is whether anything is.
-fn certain_violations<Stored, New>(
-    fields: &dyn SentFields<Stored, New>,
-    may_be_stored: bool,
-) -> Violations {
-    if may_be_stored {
-        return fields.violations();
-    }
-    match fields.decode(None, None) {
-        Err(Error::Invalid(violations)) => violations,
-        Ok(_) | Err(_) => Violations::new(),
-    }
+/// A document of a request before its fields are decoded.
+pub trait GuideDocument: Debug + Send + Sync {
+    /// Decodes it against the guide that is stored. A field that is not sent is as the import leaves it.
+    fn decode(&self, stored: Option<&TaskTree>) -> Document;
+
+    /// The document's ids of all tasks that subtask steps refer to.
+    fn subtasks(&self) -> BTreeSet<TaskId>;
+
+    /// The external ids of the tasks that subtask steps refer to.
+    fn named_subtasks(&self) -> BTreeSet<ExternalId>;
+
+    /// How many steps it has, including the steps of nested documents.
+    fn step_count(&self) -> usize;
 }
 
-/// A task with its steps.
-#[derive(Debug)]
+/// A task with its steps as a document wants them.
+#[derive(Debug, Default)]
 pub struct Document {
     /// The path in the request, such as
     /// `document.steps[3].feedback_config[0].values[1].task_json`.
     pub path: String,
     pub task: DocumentTask,
     pub steps: Vec<DocumentStep>,
+    /// Why it is not imported. Those of nested documents are with the outermost one.
+    pub violations: Violations,
+    /// The paths of fields that were sent and are not honored; those of nested documents, too.
+    pub ignored: BTreeSet<String>,
 }
 
-/// The task of a document.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct DocumentTask {
     /// The path in the request.
     pub path: String,
     /// Its id in the document.
     pub guid: Option<TaskId>,
-    /// `None` if the document has no task, for which it is refused.
-    pub fields: Option<Box<dyn SentFields<Task, NewTask>>>,
+    /// Its fields after the import. A managed task has placeholders for what it inherits. `None` if they
+    /// are invalid.
+    pub new: Option<NewTask>,
+    /// When the task of a revision was created.
+    pub created: Timestamp,
 }
 
-impl DocumentTask {
-    /// A new task with these fields, if they are valid.
-    pub fn to_create(&self) -> Option<NewTask> {
-        self.fields.as_ref()?.decode(None, None).ok()
-    }
-}
-
-/// A step of a document. References are parsed up front; malformed ones count as absent.
+/// A step of a document. Malformed references count as absent.
 #[derive(Debug)]
 pub struct DocumentStep {
     /// The path in the request.
     pub path: String,
     /// Its id in the document.
     pub guid: Option<StepId>,
-    /// The external id by which the stored step is found; `None` if it is found by its id, or is
-    /// new.
-    pub matched_id: Option<ExternalId>,
-    /// The document's id of the task that it belongs to.
-    pub task: Option<TaskId>,
+    /// The stored step that it is.
+    pub stored: Option<StepId>,
     /// The document's id of the task whose wiring step it is.
     pub link: Option<TaskId>,
-    pub step_type: Option<StepType>,
     /// The task that a subtask step refers to, by the document's id of it.
     pub subtask: SentSubtask,
-    /// The title of a step that may be a subtask step. Such a step takes the name of its task
-    /// instead, and another title is listed as ignored.
+    /// The sent title. A subtask step takes the name of its task instead, and another title is listed as
+    /// ignored.
     pub title: Option<String>,
     /// Whether it sets or clears the question.
     pub edits_question: bool,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
-    pub fields: Box<dyn SentFields<Step, NewStep>>,
+    /// Its fields after the import; `None` if they are invalid, or the stored task has no step with its
+    /// id.
+    pub new: Option<NewStep>,
+    /// When the step of a revision was created.
+    pub created: Timestamp,
+    /// That of the step of a revision.
+    pub r_data: Map<String, Value>,
 }
 
 impl DocumentStep {
-    /// A new step with these fields, if they are valid.
-    pub fn to_create(&self) -> Option<NewStep> {
-        self.fields.decode(None, None).ok()
+    pub fn step_type(&self) -> Option<StepType> {
+        self.new.as_ref().map(|new| new.kind.step_type())
     }
 }
 
@@ -161,22 +165,10 @@ impl Document {
         self.all().into_iter().flat_map(|document| &document.steps)
     }
 
-    /// How many steps it has, including the steps of nested documents.
-    pub fn step_count(&self) -> usize {
-        self.all().iter().map(|document| document.steps.len()).sum()
-    }
-
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let tasks = self.all().into_iter().map(|document| &document.task);
         tasks.filter_map(|task| task.guid).collect()
-    }
-
-    /// The document's ids of all tasks that subtask steps refer to.
-    pub fn subtasks(&self) -> BTreeSet<TaskId> {
-        self.all_steps()
-            .filter_map(|step| step.subtask.guid)
-            .collect()
     }
 
     /// The tasks that subtask steps refer to, each once, with all that the steps say of it.
@@ -184,7 +176,7 @@ impl Document {
         let mut targets: Vec<SentSubtask> = Vec::new();
         let (mut by_guid, mut by_external_id) = (BTreeMap::new(), BTreeMap::new());
         let steps = self.all_steps();
-        for step in steps.filter(|step| step.step_type == Some(StepType::Subtask)) {
+        for step in steps.filter(|step| step.step_type() == Some(StepType::Subtask)) {
             let sent = &step.subtask;
             let known = sent.guid.and_then(|guid| by_guid.get(&guid));
             let named = || by_external_id.get(sent.external_id.as_ref()?);
@@ -203,13 +195,6 @@ impl Document {
         }
         targets.retain(SentSubtask::names_task);
         targets
-    }
-
-    /// The external ids of the tasks that subtask steps refer to.
-    pub fn named_subtasks(&self) -> BTreeSet<&ExternalId> {
-        self.all_steps()
-            .filter_map(|step| step.subtask.external_id.as_ref())
-            .collect()
     }
 
     /// Refuses a task or step whose id an earlier one has, nested documents included. An import
@@ -234,20 +219,6 @@ impl Document {
             }
         }
         violations.into_result()
-    }
-
-    /// Adds those violations of decoding that hold whichever tasks and steps are stored.
-    /// `reimport` is whether the document may be of an existing task.
-    pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
-        if let Some(fields) = &self.task.fields {
-            violations.append(certain_violations(fields.as_ref(), reimport));
-        }
-        for step in &self.steps {
-            let may_be_stored = reimport && (step.guid.is_some() || step.matched_id.is_some());
-            violations.append(certain_violations(step.fields.as_ref(), may_be_stored));
-            let nested = step.values.iter().flat_map(|value| &value.document);
-            nested.for_each(|document| document.add_violations(reimport, violations));
-        }
     }
 }
 

@@ -10,7 +10,9 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     nesting::DepthLimit,
     step::{ReferencedTask, SentSubtask, Step},
-    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task, TaskContent, check_languages},
+    task::{
+        MAX_TASK_STEPS, ManagedBy, NewTask, TOO_MANY_STEPS, Task, TaskContent, check_languages,
+    },
     text::Name,
     translation::Language,
     violation::{Path, Reason, Violations},
@@ -18,8 +20,10 @@ use crate::domain::{
 
 use super::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, ImportContext, ImportPlan,
-    Origin, Origins, TaskTree, document::without_indexes, wanted::StoredResources,
-    wanted::WantedGuide,
+    Origin, Origins, TaskTree,
+    document::without_indexes,
+    restore::RestoredIds,
+    wanted::{StoredResources, WantedGuide},
 };
 
 mod steps;
@@ -43,26 +47,65 @@ impl Absent {
     };
 }
 
-/// Plans an import. The document stays as it is, for another attempt.
+/// What becomes of a task of a document.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    /// The stored task is brought to its former state.
+    Stored(&'a TaskTree),
+    /// It was deleted, and comes back under its id.
+    Undeleted,
+    /// It is created under a new id.
+    New,
+}
+
+impl<'a> Target<'a> {
+    pub fn stored(self) -> Option<&'a TaskTree> {
+        match self {
+            Self::Stored(tree) => Some(tree),
+            Self::Undeleted | Self::New => None,
+        }
+    }
+}
+
+/// Plans an import. The document was decoded against the stored guide.
 pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> Result<ImportPlan> {
+    let (plan, _) = plan_with_ids(document, absent, None, context)?;
+    Ok(plan)
+}
+
+/// Plans an import. The tasks and steps of a revision get their former ids where these are free.
+pub(super) fn plan_with_ids<'a>(
+    document: &'a Document,
+    absent: Absent,
+    restored: Option<RestoredIds<'a>>,
+    context: ImportContext<'a>,
+) -> Result<(ImportPlan, Option<RestoredIds<'a>>)> {
+    document.violations.clone().into_result()?;
     let mut stored = StoredResources::default();
     if let Some(tree) = context.existing {
         stored.add(tree);
     }
+    let target = match (context.existing, &restored) {
+        (Some(tree), _) => Target::Stored(tree),
+        (None, Some(_)) => Target::Undeleted,
+        (None, None) => Target::New,
+    };
     let mut planner = Planner {
         context,
         absent,
+        restored,
         stored,
         depth: 0,
         task_ids: BTreeMap::new(),
-        invalid: BTreeSet::new(),
         listed: BTreeMap::new(),
         origins: Origins::default(),
         depth_limits: Vec::new(),
-        ignored: BTreeSet::new(),
+        ignored: document.ignored.clone(),
         problems: Problems::default(),
     };
-    let mut tree = planner.task(Some(document), "", context.existing, None);
+    let tree = planner.task(Some(document), "", target, None);
+    let invalid = || Error::Internal("an invalid document is planned".to_owned());
+    let mut tree = tree.ok_or_else(invalid)?;
     planner.resolve_references(&mut tree);
     planner.problems.into_result()?;
     let wanted = WantedGuide {
@@ -73,19 +116,19 @@ pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> 
     };
     let mut plan = wanted.into_plan(&context)?;
     plan.imported.ignored = planner.ignored;
-    Ok(plan)
+    Ok((plan, planner.restored))
 }
 
 struct Planner<'a> {
     context: ImportContext<'a>,
     absent: Absent,
+    /// Set if the document is a revision.
+    restored: Option<RestoredIds<'a>>,
     stored: StoredResources<'a>,
     /// The depth of the task that is planned at the moment: 1 is the outermost.
     depth: usize,
     /// The ids that tasks get, by the document's ids.
     task_ids: BTreeMap<TaskId, TaskId>,
-    /// New tasks that are invalid. They are planned with other fields, so that the rest is checked.
-    invalid: BTreeSet<TaskId>,
     /// The steps of the document, by the ids that they get.
     listed: BTreeMap<StepId, &'a DocumentStep>,
     origins: Origins,
@@ -98,8 +141,6 @@ struct Planner<'a> {
 /// Why an import is refused. Violations come first.
 #[derive(Default)]
 struct Problems {
-    /// Why a task or step was not decoded, if that is not a violation.
-    failure: Option<Error>,
     violations: Violations,
     /// The first step that the task does not have.
     unknown_step: Option<Error>,
@@ -111,9 +152,6 @@ struct Problems {
 
 impl Problems {
     fn into_result(self) -> Result<()> {
-        if let Some(failure) = self.failure {
-            return Err(failure);
-        }
         self.violations.into_result()?;
         if let Some(unknown) = self.unknown_step.or(self.unknown_task) {
             return Err(unknown);
@@ -139,13 +177,10 @@ struct InheritedFields {
 /// A task whose steps are planned.
 struct Parent<'a> {
     id: TaskId,
-    /// `None` if the task is invalid.
-    product: Option<ProductId>,
+    product: ProductId,
+    target: Target<'a>,
     existing: Option<&'a TaskTree>,
     managed: BTreeMap<TaskId, TaskTree>,
-    /// How many values manage tasks. Each takes a step, so tasks beyond the limit of steps are checked
-    /// but not planned: a small document has room for millions of values.
-    value_count: usize,
 }
 
 impl<'a> Planner<'a> {
@@ -155,33 +190,38 @@ impl<'a> Planner<'a> {
         &mut self,
         document: Option<&'a Document>,
         value_path: &str,
-        existing: Option<&'a TaskTree>,
+        target: Target<'a>,
         inherited: Option<InheritedFields>,
-    ) -> TaskTree {
-        let fields = document.and_then(|document| document.task.fields.as_deref());
+    ) -> Option<TaskTree> {
+        let existing = target.stored();
         let before = existing.map(|tree| &tree.task);
-        let new = match (fields, &inherited) {
-            (Some(fields), _) => self.accept(fields.decode(before, None)),
-            (None, Some(inherited)) => Some(NewTask {
-                name: inherited.name.clone(),
-                product: inherited.product,
-                content: TaskContent::default(),
-            }),
-            (None, None) => None,
+        let mut new = match (document, &inherited) {
+            (Some(document), _) => document.task.new.clone()?,
+            (None, inherited) => {
+                let inherited = inherited.as_ref()?;
+                NewTask {
+                    name: inherited.name.clone(),
+                    product: inherited.product,
+                    content: TaskContent::default(),
+                }
+            }
         };
-        let is_valid = new.is_some() || before.is_some();
-        let mut task = match (new, before) {
-            (Some(new), Some(before)) => before.edited(new),
-            (None, Some(before)) => before.clone(),
-            (new, None) => {
-                let new = new.unwrap_or_else(placeholder);
-                let inherited = inherited.as_ref();
-                let product = inherited.map_or(new.product, |inherited| inherited.product);
-                Task::create(NewTask { product, ..new }, None, self.context.write)
+        let mut task = match before {
+            Some(before) => before.edited(new),
+            None => {
+                new.product = inherited.as_ref().map_or(new.product, |it| it.product);
+                Task::create(new, None, self.context.write)
             }
         };
         if let Some(inherited) = inherited {
             task = task.managed(inherited.managed, inherited.name);
+        } else if let Some(before) = before
+            && let Some(managed) = before.managed
+        {
+            task = task.managed(managed, before.name.clone());
+        }
+        if let (Some(restored), Some(document)) = (&mut self.restored, document) {
+            restored.set_task(document, target, &mut task, self.context.write);
         }
         if let Some(before) = before {
             let path = match document {
@@ -200,37 +240,29 @@ impl<'a> Planner<'a> {
         };
         let origin = Origin { guid, path };
         self.origins.tasks.insert(task.guid, origin);
-        if !is_valid {
-            self.invalid.insert(task.guid);
-        } else if let (Some(document), Some(fields)) = (document, fields) {
-            for field in fields.ignored(&task) {
-                self.ignore(&document.task.path, field);
-            }
-        }
         let mut parent = Parent {
             id: task.guid,
-            product: is_valid.then_some(task.product),
+            product: task.product,
+            target,
             existing,
             managed: BTreeMap::new(),
-            value_count: 0,
         };
         self.depth += 1;
         let documents = document.map_or(&[][..], |document| &document.steps);
         let steps = self.steps(&mut parent, documents);
         self.depth -= 1;
-        if parent.value_count.max(steps.len()) > MAX_TASK_STEPS {
+        if steps.len() > MAX_TASK_STEPS {
             let path = document.map_or(value_path, |document| &document.path);
-            let description = format!("would give the task more than {MAX_TASK_STEPS} steps");
             let at = Path::root(path);
             self.problems
-                .violate(&at.field("steps"), Reason::TooManyElements, description);
+                .violate(&at.field("steps"), Reason::TooManyElements, TOO_MANY_STEPS);
         }
-        TaskTree {
+        Some(TaskTree {
             task,
             steps,
             places: BTreeMap::new(),
             managed: parent.managed,
-        }
+        })
     }
 
     /// Restores the locked translations of a task or step, if the import keeps them. Lists those that it
@@ -257,37 +289,19 @@ impl<'a> Planner<'a> {
         );
     }
 
-    /// What was decoded, or `None` and its violations.
-    fn accept<T>(&mut self, decoded: Result<T>) -> Option<T> {
-        match decoded {
-            Ok(decoded) => return Some(decoded),
-            Err(Error::Invalid(violations)) => self.problems.violations.append(violations),
-            Err(error) => self.problems.failure = Some(error),
-        }
-        None
-    }
-
     /// Lists a field that was sent and not honored.
     fn ignore(&mut self, path: &str, field: &str) {
         let path = without_indexes(path);
         self.ignored.insert(format!("{path}.{field}"));
     }
 
-    /// Lists a field that was sent with another value than it keeps.
-    fn ignore_difference<T: PartialEq>(
-        &mut self,
-        sent: Option<T>,
-        kept: T,
-        path: &str,
-        field: &str,
-    ) {
-        if sent.is_some_and(|sent| sent != kept) {
-            self.ignore(path, field);
-        }
-    }
-
     /// Requires that the task that is planned at the moment is not deeper than a limit.
-    fn limit_depth(&mut self, limit: DepthLimit) {
+    fn limit_depth(&mut self, mut limit: DepthLimit) {
+        if self.restored.is_some() {
+            let violation = &mut limit.violation;
+            violation.description = format!("{} {}", violation.path, violation.description);
+            violation.path = "revision".to_owned();
+        }
         match limit.below(self.depth.saturating_sub(1)) {
             limit if limit.max_depth == 0 => self.problems.violations.push(limit.violation),
             limit => self.depth_limits.push(limit),
@@ -296,29 +310,25 @@ impl<'a> Planner<'a> {
 
     /// Sets task, product and title of every subtask step.
     fn resolve_references(&mut self, tree: &mut TaskTree) {
-        let valid = tree.all().into_iter().map(|tree| &tree.task);
-        let valid = valid.filter(|task| !self.invalid.contains(&task.guid));
-        let wanted = valid.map(|task| (task.guid, ReferencedTask::to(task)));
+        let wanted = tree.all().into_iter().map(|tree| &tree.task);
+        let wanted = wanted.map(|task| (task.guid, ReferencedTask::to(task)));
         let mut tasks = self.context.referenced.clone();
         tasks.extend(wanted);
         let named = tasks.values();
         let named = named.filter_map(|task| Some((task.external_id.as_ref()?, task.task)));
         let named: BTreeMap<&ExternalId, TaskId> = named.collect();
-        tree.retain_steps(&mut |step| {
-            self.resolve_reference(step, &tasks, &named);
-            true
-        });
+        tree.retain_steps(&mut |step| self.resolve_reference(step, &tasks, &named));
     }
 
-    /// `named` are the ids of tasks by their external ids.
+    /// Returns whether the step stays in the guide. `named` are the ids of tasks by their external ids.
     fn resolve_reference(
         &mut self,
         step: &mut Step,
         tasks: &BTreeMap<TaskId, ReferencedTask>,
         named: &BTreeMap<&ExternalId, TaskId>,
-    ) {
+    ) -> bool {
         let Some(subtask) = step.kind.subtask() else {
-            return;
+            return true;
         };
         let document = self.listed.get(&step.guid).copied();
         let path = document.map_or("", |document| &document.path);
@@ -328,8 +338,7 @@ impl<'a> Planner<'a> {
             sent.guid = Some(subtask.task);
         }
         let not_found = sent.not_found(&at);
-        let known = |id: TaskId| self.task_ids.get(&id).copied().unwrap_or(id);
-        sent.guid = sent.guid.map(known);
+        sent.guid = sent.guid.map(|id| self.new_id(id));
         if let (Some(link), Some(_)) = (step.link, document) {
             // A wiring step refers to its managed task, whatever was sent.
             if sent.external_id.take().is_some() {
@@ -350,24 +359,25 @@ impl<'a> Planner<'a> {
         };
         let target = id.and_then(|id| tasks.get(&id)).cloned();
         let Some(target) = target.or_else(former) else {
-            self.problems.unknown_task.get_or_insert(not_found);
-            return;
+            match &mut self.restored {
+                Some(restored) => restored.leave_out(step.guid),
+                None => drop(self.problems.unknown_task.get_or_insert(not_found)),
+            }
+            return false;
         };
         if let Some(document) = document {
             sent.check(&target, &at, &mut self.problems.violations);
             let title = document.title.as_deref();
-            self.ignore_difference(title, target.name.as_str(), path, "title");
+            if title.is_some_and(|title| title != target.name.as_str()) {
+                self.ignore(path, "title");
+            }
         }
         step.refer_to(target);
+        true
     }
-}
 
-/// The fields of an invalid task.
-#[allow(clippy::expect_used)]
-fn placeholder() -> NewTask {
-    NewTask {
-        name: Name::parse("invalid".to_owned()).expect("a valid name"),
-        product: ProductId::new(1).expect("a valid product"),
-        content: TaskContent::default(),
+    /// The id that a task of the document gets.
+    fn new_id(&self, task: TaskId) -> TaskId {
+        self.task_ids.get(&task).copied().unwrap_or(task)
     }
 }

@@ -1,5 +1,5 @@
-//! Restores: the guide of a revision, whose tasks and steps get their former ids where these are
-//! free.
+//! Restores: imports of the document of a revision, whose tasks and steps get their former ids where these
+//! are free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,26 +7,24 @@ use uuid::Uuid;
 
 use crate::domain::{
     Precondition, Result,
-    history::{KeptGuide, TranslatedFrom},
+    decide::WriteContext,
+    history::{KeptDocument, TranslatedFrom},
     ids::{StepId, TaskId},
-    nesting::{DepthLimit, limits_of_step},
     row_version::RowVersion,
-    step::{ReferencedTask, Step},
-    task::{ManagedBy, Task},
+    step::{NewStep, SentSubtask, Step},
+    task::Task,
     text::Name,
-    time::Timestamp,
     translation_work::SourceDigest,
-    violation::Path,
 };
 
 use super::{
-    ImportContext, ImportPlan, Origins, TaskTree,
-    wanted::{StoredResources, WantedGuide},
+    Absent, AbsentFields, AbsentSteps, Document, DocumentStep, ImportContext, ImportPlan, TaskTree,
+    plan::{Target, plan_with_ids},
 };
 
 /// The restore of a revision.
 pub struct Restore<'a> {
-    pub kept: KeptGuide,
+    pub kept: KeptDocument,
     /// The tasks of the revision that are outside of the guide now, with everything below them.
     pub others: &'a [TaskTree],
     /// What the outdated translations of stored tasks and steps were made from.
@@ -35,47 +33,49 @@ pub struct Restore<'a> {
     pub skip_missing_subtasks: bool,
 }
 
-impl<'a> Restore<'a> {
+impl Restore<'_> {
     /// Plans the restore. The request has no field for what is refused but the revision, so
     /// descriptions name the rest.
-    pub fn plan(self, context: ImportContext<'a>) -> Result<ImportPlan> {
-        let mut reader = RevisionReader {
-            context,
-            kept_sources: self.kept.outdated,
+    pub fn plan(self, context: ImportContext<'_>) -> Result<ImportPlan> {
+        let KeptDocument {
+            mut document,
+            outdated,
+        } = self.kept;
+        prepare(&mut document, None);
+        let guide = context.existing.into_iter().flat_map(TaskTree::all);
+        let outside = self.others.iter().flat_map(TaskTree::all);
+        let restored = RestoredIds {
+            kept_sources: outdated,
             stored_sources: self.outdated,
-            guide: BTreeSet::new(),
-            outside: BTreeMap::new(),
-            depth: 0,
-            stored: StoredResources::default(),
-            depth_limits: Vec::new(),
+            guide: guide.map(|tree| tree.task.guid).collect(),
+            outside: outside.map(|tree| (tree.task.guid, tree)).collect(),
             replaced: BTreeMap::new(),
+            missing: Vec::new(),
             translated_from: TranslatedFrom::default(),
         };
-        if let Some(tree) = context.existing {
-            reader.stored.add(tree);
-            reader.guide = reader.stored.tasks.keys().copied().collect();
-        }
-        for tree in self.others.iter().flat_map(TaskTree::all) {
-            reader.outside.insert(tree.task.guid, tree);
-        }
-        let target = context.existing.map_or(Target::Undeleted, Target::Stored);
-        let mut tree = reader.tree(self.kept.tree, target);
-        let missing = reader.resolve_references(&mut tree);
+        let absent = Absent {
+            steps: AbsentSteps::Delete,
+            fields: AbsentFields::Reset,
+            keeps_locked: false,
+        };
+        let (mut plan, restored) = plan_with_ids(&document, absent, Some(restored), context)?;
+        let Some(RestoredIds {
+            replaced,
+            missing,
+            translated_from,
+            ..
+        }) = restored
+        else {
+            return Ok(plan);
+        };
         if !missing.is_empty() && !self.skip_missing_subtasks {
             return Err(Precondition::MissingSubtasks { steps: missing }.into());
         }
-        let wanted = WantedGuide {
-            tree,
-            stored: reader.stored,
-            origins: Origins::default(),
-            depth_limits: reader.depth_limits,
-        };
-        let mut plan = wanted.into_plan(&context)?;
-        plan.changes.translated_from = reader.translated_from;
+        plan.changes.translated_from = translated_from;
         for claimed in &mut plan.changes.claimed_ids {
             claimed.field = "revision".into();
         }
-        plan.imported.replaced = reader.replaced;
+        plan.imported.replaced = replaced;
         for step in &missing {
             plan.imported.replaced.remove(&step.0);
         }
@@ -84,104 +84,56 @@ impl<'a> Restore<'a> {
     }
 }
 
-/// What becomes of a task of the revision.
-#[derive(Clone, Copy)]
-enum Target<'a> {
-    /// The stored task is brought to its former state.
-    Stored(&'a TaskTree),
-    /// It was deleted, and comes back under its id.
-    Undeleted,
-    /// Its id is in use, so it is created under another one.
-    Replaced,
-}
-
-impl<'a> Target<'a> {
-    fn stored(self) -> Option<&'a TaskTree> {
-        match self {
-            Self::Stored(tree) => Some(tree),
-            Self::Undeleted | Self::Replaced => None,
+/// Names tasks and steps by their ids, and refers to them by these alone. A managed task has the name of
+/// its answer.
+fn prepare(document: &mut Document, name: Option<&Name>) {
+    if let (Some(new), Some(name)) = (&mut document.task.new, name) {
+        new.name = name.clone();
+    }
+    for step in &mut document.steps {
+        let guid = step.guid.map_or_else(String::new, |guid| guid.to_string());
+        step.path = format!("step {guid}");
+        step.subtask = SentSubtask {
+            guid: step.subtask.guid,
+            ..SentSubtask::default()
+        };
+        let question = step.new.as_mut();
+        let question = question.and_then(|new| new.kind.observation_feedback_mut());
+        let values = question
+            .into_iter()
+            .flat_map(|question| &mut question.values);
+        for (value, managed) in values.zip(&mut step.values) {
+            value.link = managed.ids.first().copied();
+            let name = Name::parse(value.value.as_str().to_owned()).ok();
+            if let Some(document) = &mut managed.document {
+                document.path.clone_from(&step.path);
+                prepare(document, name.as_ref());
+            }
         }
     }
 }
 
-struct RevisionReader<'a> {
-    context: ImportContext<'a>,
+/// The ids that the tasks and steps of a revision get, and what their translations were made from.
+pub(super) struct RestoredIds<'a> {
     /// What outdated translations of the revision were made from.
     kept_sources: TranslatedFrom,
     stored_sources: &'a TranslatedFrom,
     /// The tasks of the stored guide.
     guide: BTreeSet<TaskId>,
     outside: BTreeMap<TaskId, &'a TaskTree>,
-    /// How many tasks are above the one that is read at the moment.
-    depth: usize,
-    /// The stored guide, and the tasks that it manages again.
-    stored: StoredResources<'a>,
-    depth_limits: Vec<DepthLimit>,
     /// New ids of tasks and steps, by their ids in the revision.
     replaced: BTreeMap<Uuid, Uuid>,
+    /// Subtask steps whose tasks are gone, by their ids in the revision.
+    missing: Vec<StepId>,
     translated_from: TranslatedFrom,
 }
 
-impl<'a> RevisionReader<'a> {
-    /// The tree after the restore. Subtask steps refer to the ids of the revision until references are
-    /// resolved.
-    fn tree(&mut self, kept: TaskTree, target: Target<'a>) -> TaskTree {
-        let task = self.task(kept.task, target);
-        // First, as the steps refer to the ids that these get.
-        let mut former = BTreeMap::new();
-        self.depth += 1;
-        for (id, tree) in kept.managed {
-            let target = self.managed_target(&tree, target);
-            former.insert(id, self.tree(tree, target));
-        }
-        self.depth -= 1;
-        let stored = target.stored().map(|tree| &tree.managed);
-        let mut managed = BTreeMap::new();
-        let mut steps = Vec::with_capacity(kept.steps.len());
-        for step in kept.steps {
-            let path = format!("step {}", step.guid);
-            let at = Path::root(&path);
-            for limit in limits_of_step(&step.content, &at) {
-                self.limit_depth(limit);
-            }
-            let mut step = self.step(step, task.guid, target);
-            let question = step.kind.observation_feedback_mut();
-            for (value, idx) in question.into_iter().flat_map(|it| &mut it.values).zip(0..) {
-                let tree = value.link.and_then(|task| former.remove(&task));
-                let name = Name::parse(value.value.as_str().to_owned());
-                let (Some(mut tree), Ok(name)) = (tree, name) else {
-                    continue;
-                };
-                let id = tree.task.guid;
-                if stored.is_none_or(|stored| !stored.contains_key(&id)) {
-                    self.limit_depth(DepthLimit::for_managing_task(&at));
-                }
-                let parent = task.guid;
-                tree.task = tree.task.managed(ManagedBy { parent, idx }, name);
-                value.link = Some(id);
-                managed.insert(id, tree);
-            }
-            steps.push(step);
-        }
-        TaskTree {
-            task,
-            steps,
-            places: BTreeMap::new(),
-            managed,
-        }
-    }
-
-    fn limit_depth(&mut self, limit: DepthLimit) {
-        let mut limit = limit.below(self.depth);
-        let violation = &mut limit.violation;
-        violation.description = format!("{} {}", violation.path, violation.description);
-        violation.path = "revision".to_owned();
-        self.depth_limits.push(limit);
-    }
-
+impl<'a> RestoredIds<'a> {
     /// What becomes of a managed task of the revision.
-    fn managed_target(&mut self, kept: &TaskTree, parent: Target<'a>) -> Target<'a> {
-        let id = kept.task.guid;
+    pub fn managed_target(&self, kept: &Document, parent: Target<'a>) -> Target<'a> {
+        let Some(id) = kept.task.guid else {
+            return Target::New;
+        };
         if let Some(tree) = parent.stored().and_then(|parent| parent.managed.get(&id)) {
             return Target::Stored(tree);
         }
@@ -189,79 +141,87 @@ impl<'a> RevisionReader<'a> {
             // A new task takes over no standard task: a restore that undoes this one would not make
             // that standard again.
             Some(tree)
-                if !matches!(parent, Target::Replaced)
+                if !matches!(parent, Target::New)
                     && tree.task.managed.is_none()
                     && is_same(kept, tree) =>
             {
-                self.stored.add(tree);
                 Target::Stored(tree)
             }
-            Some(_) => Target::Replaced,
-            None if self.guide.contains(&id) => Target::Replaced,
+            Some(_) => Target::New,
+            None if self.guide.contains(&id) => Target::New,
             None => Target::Undeleted,
         }
     }
 
-    /// The task after the restore. A managed task takes more from its value.
-    fn task(&mut self, kept: Task, target: Target<'a>) -> Task {
-        let before = target.stored().map(|tree| &tree.task);
-        let (former, former_name) = (kept.guid, kept.name.clone());
-        let mut after = Task {
-            guid: TaskId(self.new_id(former.0, target)),
-            managed: None,
-            row_version: self.row_version(kept.row_version.created, target),
-            ..kept
+    /// Gives a task its former id if it is created and the id is free. Notes what its translations were
+    /// made from: one that was made from another text than the stored one gives the task a new version.
+    pub fn set_task(
+        &mut self,
+        kept: &Document,
+        target: Target<'a>,
+        after: &mut Task,
+        write: &WriteContext,
+    ) {
+        let (Some(former), Some(new)) = (kept.task.guid, &kept.task.new) else {
+            return;
         };
-        if let Some(before) = before {
-            after.numbering = before.numbering;
-            after.index = before.index.clone();
-            after.row_version = before.row_version;
-            after.managed = before.managed;
-        }
-        // A root that another task manages has the name of its answer.
-        if let Some(before) = before.filter(|before| before.managed.is_some()) {
-            after.name = before.name.clone();
-            after.content.external_id = None;
+        let before = target.stored().map(|tree| &tree.task);
+        match target {
+            Target::Stored(_) => {}
+            Target::New => drop(self.replaced.insert(former.0, after.guid.0)),
+            Target::Undeleted => {
+                after.guid = former;
+                after.row_version = RowVersion::after_deletion(kept.task.created, write);
+            }
         }
         for language in after.content.translations.keys() {
             let key = (former, language.clone());
             let source = self.kept_sources.tasks.get(&key);
-            let source = source.map_or(former_name.as_str(), String::as_str);
+            let source = source.map_or(new.name.as_str(), String::as_str);
             if let Some(before) = before.filter(|it| it.content.translations.contains_key(language))
             {
                 let stored = self.stored_sources.tasks.get(&key);
                 if source != stored.map_or(before.name.as_str(), String::as_str) {
-                    after.row_version = before.row_version.next(self.context.write);
+                    after.row_version = before.row_version.next(write);
                 }
             }
             let key = (after.guid, language.clone());
             self.translated_from.tasks.insert(key, source.to_owned());
         }
-        after
     }
 
-    fn step(&mut self, kept: Step, task: TaskId, target: Target<'a>) -> Step {
-        let before = target
-            .stored()
-            .and_then(|_| self.stored.steps.get(&kept.guid));
-        let before = before.copied().filter(|before| before.task == task);
-        let former = kept.guid;
-        let mut after = Step {
-            guid: StepId(self.new_id(former.0, target)),
-            task,
-            link: kept.link.map(|task| self.task_id(task)),
-            row_version: self.row_version(kept.row_version.created, target),
-            ..kept
+    /// The same for a step of a task. Its values keep their tasks by their ids, not by their keys.
+    pub fn set_step(
+        &mut self,
+        (kept, new): (&DocumentStep, &NewStep),
+        target: Target<'a>,
+        before: Option<&Step>,
+        after: &mut Step,
+        write: &WriteContext,
+    ) {
+        let Some(former) = kept.guid else {
+            return;
         };
-        if let Some(before) = before {
-            after.r_data = before.r_data.clone();
-            after.row_version = before.row_version;
+        after.kind = new.kind.clone();
+        if before.is_none() {
+            after.r_data = kept.r_data.clone();
+            match target {
+                Target::New => drop(self.replaced.insert(former.0, after.guid.0)),
+                Target::Stored(_) | Target::Undeleted => {
+                    after.guid = former;
+                    after.row_version = RowVersion::after_deletion(kept.created, write);
+                }
+            }
         }
         if after.content.translations.is_empty() {
-            return after;
+            return;
         }
-        let source = |step: &Step| (step.title.clone(), SourceDigest::for_step_content(step));
-        let (own, stored_own) = (source(&after), before.map(source));
+        let title = match after.kind.subtask() {
+            Some(_) => kept.title.clone().unwrap_or_default(),
+            None => after.title.clone(),
+        };
+        let own = (title, SourceDigest::for_step_content(after));
+        let stored_own = before.map(|it| (it.title.clone(), SourceDigest::for_step_content(it)));
         for language in after.content.translations.keys() {
             let key = (former, language.clone());
             let source = self.kept_sources.steps.get(&key).unwrap_or(&own);
@@ -269,88 +229,46 @@ impl<'a> RevisionReader<'a> {
             if let Some(before) = before.filter(|it| it.content.translations.contains_key(language))
                 && stored != Some(source)
             {
-                after.row_version = before.row_version.next(self.context.write);
+                after.row_version = before.row_version.next(write);
             }
             let key = (after.guid, language.clone());
             self.translated_from.steps.insert(key, source.clone());
         }
-        after
     }
 
-    /// The id that a task of the revision gets.
-    fn task_id(&self, former: TaskId) -> TaskId {
-        TaskId(*self.replaced.get(&former.0).unwrap_or(&former.0))
-    }
-
-    /// The id that a task or step gets.
-    fn new_id(&mut self, former: Uuid, target: Target<'a>) -> Uuid {
-        match target {
-            Target::Stored(_) | Target::Undeleted => former,
-            Target::Replaced => {
-                let id = (self.context.write.new_id)();
-                self.replaced.insert(former, id);
-                id
-            }
-        }
-    }
-
-    /// The version of a task or step that is not stored.
-    fn row_version(&self, created: Timestamp, target: Target<'a>) -> RowVersion {
-        let context = self.context.write;
-        match target {
-            Target::Replaced => RowVersion::first(context.now),
-            Target::Stored(_) | Target::Undeleted => RowVersion::after_deletion(created, context),
-        }
-    }
-
-    /// Sets task, product and title of every subtask step. Leaves out steps whose tasks the account does
-    /// not have, and returns their ids in the revision.
-    fn resolve_references(&self, tree: &mut TaskTree) -> Vec<StepId> {
-        let wanted = tree.all().into_iter().map(|tree| &tree.task);
-        let wanted = wanted.map(|task| (task.guid, ReferencedTask::to(task)));
-        let wanted: BTreeMap<TaskId, ReferencedTask> = wanted.collect();
-        let former = self.replaced.iter().map(|(former, id)| (*id, *former));
-        let former: BTreeMap<Uuid, Uuid> = former.collect();
-        let mut missing = Vec::new();
-        tree.retain_steps(&mut |step| {
-            let Some(subtask) = step.kind.subtask() else {
-                return true;
-            };
-            let id = step.link.unwrap_or_else(|| self.task_id(subtask.task));
-            let target = wanted.get(&id).or_else(|| self.context.referenced.get(&id));
-            match target {
-                Some(target) => step.refer_to(target.clone()),
-                None => {
-                    let id = former.get(&step.guid.0).copied();
-                    missing.push(id.map_or(step.guid, StepId));
-                }
-            }
-            target.is_some()
-        });
-        missing
+    /// Leaves out a step whose task is gone.
+    pub fn leave_out(&mut self, step: StepId) {
+        let mut replaced = self.replaced.iter();
+        let former = replaced.find(|(_, new)| **new == step.0);
+        let former = former.map_or(step, |(former, _)| StepId(*former));
+        self.missing.push(former);
     }
 }
 
 /// Whether a task that is no longer managed is as in the revision, with everything below it.
-fn is_same(kept: &TaskTree, stored: &TaskTree) -> bool {
-    let (a, b) = (&kept.task, &stored.task);
-    let same_task = a.name == b.name && a.product == b.product && a.content == b.content;
-    let same_step = |(a, b): (&Step, &Step)| {
+fn is_same(kept: &Document, stored: &TaskTree) -> bool {
+    let (task, b) = (&kept.task.new, &stored.task);
+    let same_task = task
+        .as_ref()
+        .is_some_and(|a| a.name == b.name && a.product == b.product && a.content == b.content);
+    let same_step = |(kept, b): (&DocumentStep, &Step)| {
         // The title of a subtask step follows the task that it refers to.
-        let same_title = a.kind.subtask().is_some() || a.title == b.title;
-        a.guid == b.guid
-            && same_title
-            && a.kind == b.kind
-            && a.content == b.content
-            && a.link == b.link
+        let is_same = |a: &NewStep| {
+            let same_title = a.kind.subtask().is_some() || a.title == b.title;
+            same_title && a.kind == b.kind && a.content == b.content
+        };
+        kept.guid == Some(b.guid) && kept.link == b.link && kept.new.as_ref().is_some_and(is_same)
     };
-    let same_managed = |(task, tree): (&TaskId, &TaskTree)| {
-        let stored = stored.managed.get(task);
-        stored.is_some_and(|stored| is_same(tree, stored))
+    let managed = kept.steps.iter().flat_map(|step| &step.values);
+    let managed = managed.filter_map(|value| value.document.as_deref());
+    let managed: Vec<&Document> = managed.collect();
+    let same_managed = |kept: &&Document| {
+        let stored = kept.task.guid.and_then(|task| stored.managed.get(&task));
+        stored.is_some_and(|stored| is_same(kept, stored))
     };
     same_task
         && kept.steps.len() == stored.steps.len()
         && kept.steps.iter().zip(&stored.steps).all(same_step)
-        && kept.managed.len() == stored.managed.len()
-        && kept.managed.iter().all(same_managed)
+        && managed.len() == stored.managed.len()
+        && managed.iter().all(same_managed)
 }

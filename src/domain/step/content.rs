@@ -39,15 +39,6 @@ pub struct StepContent {
     pub translations: StepTranslations,
 }
 
-impl StepContent {
-    /// Its body, and those of its translations.
-    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Body> {
-        let translations = self.translations.values_mut();
-        let translated = translations.filter_map(|it| it.body.as_mut());
-        self.body.iter_mut().chain(translated)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Looping {
     pub alias: Tag,

@@ -90,7 +90,7 @@ impl DocumentSet {
         let mut targets = Targets::new();
         for (index, (_, document)) in documents.iter().enumerate() {
             for Document { task, .. } in document.all() {
-                let external_id = task.to_create().and_then(|new| new.content.external_id);
+                let external_id = task.new.clone().and_then(|new| new.content.external_id);
                 let external_id = external_id.map(TaskKey::ExternalId);
                 let keys = task.guid.map(TaskKey::Guid).into_iter().chain(external_id);
                 targets.extend(keys.map(|key| (key, (index, task))));
@@ -133,7 +133,7 @@ impl DocumentSet {
         for sent in document.subtask_targets() {
             let guid = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
             let target = TaskKey::new(&sent).and_then(|key| targets.get(&key));
-            let new = target.and_then(|(_, task)| task.to_create());
+            let new = target.and_then(|(_, task)| task.new.clone());
             if let Some((index, task)) = target {
                 links.insert(guid, (*index, task.path.clone()));
             }
@@ -283,7 +283,7 @@ fn prefix(path: &mut DocumentPath, name: &str) {
 fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Violations> {
     let mut violations = Violations::new();
     let steps = document.all_steps();
-    for step in steps.filter(|step| step.step_type == Some(StepType::Subtask)) {
+    for step in steps.filter(|step| step.step_type() == Some(StepType::Subtask)) {
         let (field, description) = match TaskKey::new(&step.subtask) {
             Some(key) if !targets.contains_key(&key) => match key {
                 TaskKey::Guid(_) => ("subtask_id", "is the id of no task of these guides"),

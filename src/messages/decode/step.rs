@@ -47,14 +47,20 @@ pub fn subtask(message: &v1::Step) -> SentSubtask {
 /// The sent fields that the type of a new step does not have.
 pub fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
     let is_subtask = message.r#type() == v1::StepType::Subtask;
+    let has_title = is_subtask && !message.title.is_empty();
+    let subtask = subtask_fields(message).filter(move |_| !is_subtask);
+    has_title.then_some("title").into_iter().chain(subtask)
+}
+
+/// The sent fields that only a subtask step has.
+pub fn subtask_fields(message: &v1::Step) -> impl Iterator<Item = &'static str> {
     let fields = [
-        ("title", is_subtask && !message.title.is_empty()),
         (
             "subtask_external_id",
-            !is_subtask && !message.subtask_external_id().is_empty(),
+            !message.subtask_external_id().is_empty(),
         ),
-        ("subtask_id", !is_subtask && !message.subtask_id.is_empty()),
-        ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
+        ("subtask_id", !message.subtask_id.is_empty()),
+        ("subtask_pid", message.subtask_pid.is_some()),
     ];
     let sent = fields.into_iter().filter(|(_, is_sent)| *is_sent);
     sent.map(|(field, _)| field)

@@ -26,7 +26,7 @@ use crate::{
             guide_weight, plan_tasks,
         },
         ids::TaskId,
-        import::{Absent, Document, ImportContext, plan},
+        import::{Absent, GuideDocument, ImportContext, plan},
         step::ReferencedTask,
         translation::Language,
     },
@@ -50,7 +50,7 @@ const MEMORY_PER_ROW: usize = 1_600;
 pub enum GuideSource {
     Stored(TaskId),
     /// A document that is not stored.
-    Document(Arc<Document>),
+    Document(Arc<dyn GuideDocument>),
 }
 
 /// A guide that was read and is not analyzed yet.
@@ -118,7 +118,9 @@ impl Account {
             }
             GuideSource::Document(document) => {
                 let mut subtasks = document.subtasks();
-                subtasks.extend(find_tasks_named(scope, &document.named_subtasks()).await?);
+                let named = document.named_subtasks();
+                let named = named.iter().collect();
+                subtasks.extend(find_tasks_named(scope, &named).await?);
                 let (root, planned) = self.plan_document(scope, document, &subtasks).await?;
                 let subtasks = subtasks.iter().map(|task| task.0).collect();
                 (
@@ -145,7 +147,7 @@ impl Account {
     async fn plan_document(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        document: &Arc<Document>,
+        document: &Arc<dyn GuideDocument>,
         subtasks: &BTreeSet<TaskId>,
     ) -> Result<(TaskId, SourceTasks), StoreError> {
         let tasks = LockedTaskRow::select_cols(scope.find::<task::Entity>().select_only());
@@ -161,6 +163,7 @@ impl Account {
         let document = Arc::clone(document);
         let planned = analyse_by_weight(document.step_count(), move |_| {
             let context = ImportContext::for_new_guide(&write, &referenced);
+            let document = document.decode(None);
             Some(plan(&document, Absent::DEFAULT, context).map(plan_tasks))
         });
         Ok(planned.await??)

@@ -10,7 +10,9 @@ use crate::{
     domain::{
         Error,
         changes::Changes,
-        history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent, TranslatedFrom},
+        history::{
+            EncodedGuide, HistoryEdit, KeptDocument, KeptGuide, RevisionContent, TranslatedFrom,
+        },
         ids::TaskId,
         import::TaskTree,
         size::stored_count,
@@ -149,7 +151,7 @@ impl Tx<'_> {
         Ok(encoded.ok_or_else(|| Error::Internal("a guide is not encoded".to_owned()))?)
     }
 
-    pub async fn decode(&self, guide: EncodedGuide) -> Result<KeptGuide, StoreError> {
+    pub async fn decode(&self, guide: EncodedGuide) -> Result<KeptDocument, StoreError> {
         let decode = self.guide_codec.decode;
         let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;
         let guide = run_by_weight(weight, move || decode(&guide)).await?;

@@ -13,8 +13,8 @@ use crate::{
         history::{HistoryState, KeptGuide, RevisionCause, RevisionName, TranslatedFrom},
         ids::TaskId,
         import::{
-            Absent, Document, ImportContext, ImportOutcome, ImportPlan, ImportTarget, Imported,
-            Restore, TaskTree, plan,
+            Absent, GuideDocument, ImportContext, ImportOutcome, ImportPlan, ImportTarget,
+            Imported, Restore, TaskTree, plan,
         },
         step::ReferencedTask,
         task::LockedTask,
@@ -30,7 +30,7 @@ use crate::{
 pub struct Import {
     /// The task to create, or to bring to the document's state.
     pub target: ImportTarget,
-    pub document: Document,
+    pub document: Box<dyn GuideDocument>,
     /// The version that the task must have.
     pub expected: ExpectedEtag,
     pub absent: Absent,
@@ -87,6 +87,7 @@ impl Operation for Import {
         };
         let mut subtasks = self.document.subtasks();
         let named = self.document.named_subtasks();
+        let named = named.iter().collect();
         let found = find_tasks_named(tx.scope(), &named).await?;
         subtasks.extend(&found);
         let guide = LockedGuide::lock_and_read(tx, root, [], subtasks, returned_bytes).await?;
@@ -96,7 +97,8 @@ impl Operation for Import {
             shows_guide: tx.mode == WriteMode::ValidateOnly,
             ..guide.import_context(tx)
         };
-        let mut plan = plan(&self.document, self.absent, context)?;
+        let document = self.document.decode(context.existing);
+        let mut plan = plan(&document, self.absent, context)?;
         if matches!(self.target, ImportTarget::ExternalId(_)) {
             // It is no error if another task has since taken the id: the unique index rejects the row,
             // and the retried import finds that task.
@@ -139,14 +141,13 @@ impl Operation for RestoreRequest {
     const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreRevision);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Imported), StoreError> {
-        let kept = tx.read_kept_guide(self.task, &self.revision).await?;
-        let (mut managed, mut subtasks) = (BTreeSet::new(), BTreeSet::new());
-        for tree in kept.tree.all() {
-            managed.extend(tree.managed.keys());
-            let steps = tree.steps.iter();
-            subtasks.extend(steps.filter_map(|step| Some(step.kind.subtask()?.task)));
-        }
-        let (root, kept_bytes) = (Some(self.task), kept.tree.bytes());
+        let kept = tx.read_kept_document(self.task, &self.revision).await?;
+        let (kept, kept_bytes) = kept;
+        let steps = kept.document.all_steps();
+        let subtasks = steps.filter_map(|step| step.subtask.guid).collect();
+        let mut managed = kept.document.task_ids();
+        managed.remove(&self.task);
+        let root = Some(self.task);
         let guide = LockedGuide::lock_and_read(tx, root, managed, subtasks, kept_bytes).await?;
         let history = guide.history.as_ref();
         if history.is_none_or(|history| history.last_number == 0) {

@@ -9,7 +9,7 @@ use crate::{
         changes::Changes,
         etag::{ExpectedEtag, GuideEtag},
         history::{
-            EncodedGuide, HistoryEdit, HistoryState, KeptGuide, NewRevision, NewestRevision,
+            EncodedGuide, HistoryEdit, HistoryState, KeptDocument, NewRevision, NewestRevision,
             RequestedRevision, RevisionAlias, RevisionCause, RevisionContent, RevisionName,
             TaskRevision, aliases_of, check_requested_count, set_alias,
         },
@@ -131,12 +131,12 @@ impl Tx<'_> {
         revisions::get(self.scope(), task, name, "revision").await
     }
 
-    /// The guide of a revision, which never changes.
-    pub async fn read_kept_guide(
+    /// The document of a revision, which never changes, and its bytes.
+    pub async fn read_kept_document(
         &self,
         task: TaskId,
         name: &RevisionName,
-    ) -> Result<KeptGuide, StoreError> {
+    ) -> Result<(KeptDocument, usize), StoreError> {
         let (revision, document_bytes) = self.get_revision(task, name).await?;
         self.permit_guides(document_bytes)?;
         let content = revisions::content(self.scope(), task, revision.number).await?;
@@ -145,7 +145,7 @@ impl Tx<'_> {
             content: content.ok_or(StoreError::Conflict)?,
             document_bytes,
         };
-        self.decode(guide).await
+        Ok((self.decode(guide).await?, document_bytes))
     }
 }
 

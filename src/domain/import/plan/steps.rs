@@ -1,12 +1,11 @@
 //! Steps of a document and their order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::domain::{
     Error, Missing,
-    external_id::ExternalId,
     ids::{StepId, TaskId},
-    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin},
+    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, Origin},
     nesting::limits_of_step,
     step::{NewStep, Step},
     violation::{Path, Reason},
@@ -54,30 +53,26 @@ impl<'a> Planner<'a> {
         documents: &'a [DocumentStep],
     ) -> Vec<Step> {
         let stored: &'a [Step] = parent.existing.map_or(&[], |tree| &tree.steps);
-        let by_external_id = by_external_id(stored, documents);
-        let mut ids = BTreeSet::new();
         let mut planned = Vec::with_capacity(documents.len());
         for document in documents {
-            let by_id = document.guid.and_then(|id| self.stored.steps.get(&id));
-            let by_id = by_id.filter(|step| step.task == parent.id).copied();
-            let matched = document.matched_id.as_ref();
-            let matched = matched.and_then(|id| by_external_id.get(id).copied());
-            if let Some(id) = document.guid.filter(|_| parent.existing.is_some()) {
-                let path = Path::root(&document.path);
-                let at = path.field("guid");
-                if by_id.is_none() {
-                    let field = at.to_string();
+            match document.guid {
+                Some(id)
+                    if parent.existing.is_some()
+                        && document.stored.is_none()
+                        && self.restored.is_none() =>
+                {
+                    let field = Path::root(&document.path).field("guid").to_string();
                     let unknown = || Error::not_found(Missing::StepOfTask(id), field);
                     self.problems.unknown_step.get_or_insert_with(unknown);
-                    continue;
                 }
-                if !ids.insert(id) {
-                    let description = "is the id of another step of the list";
-                    self.problems
-                        .violate(&at, Reason::FieldInvalid, description);
-                }
+                _ => planned.extend(self.step(parent, document)),
             }
-            planned.extend(self.step(parent, document, matched.or(by_id)));
+        }
+        if self.restored.is_some() {
+            for PlannedStep { step, document, .. } in &mut planned {
+                let link = document.and_then(|document| document.link);
+                step.link = link.map(|task| self.new_id(task));
+            }
         }
         let mut planned = self.place_wiring_steps(parent, planned);
         let ids: BTreeSet<StepId> = planned.iter().map(|planned| planned.step.guid).collect();
@@ -133,23 +128,18 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans a step and the tasks that it manages. An invalid one stays as it is stored.
+    /// Plans a step and the tasks that it manages.
     fn step(
         &mut self,
         parent: &mut Parent<'a>,
         document: &'a DocumentStep,
-        before: Option<&'a Step>,
     ) -> Option<PlannedStep<'a>> {
         let path = &document.path;
-        if parent.existing.is_some() {
-            self.ignore_difference(document.task, parent.id, path, "task");
-        }
-        let Some(new) = self.accept(document.fields.decode(before, None)) else {
-            self.check_documents(&document.values);
-            let before = before?;
-            parent.keep_managed_tasks(before);
-            return Some(PlannedStep::unlisted(before.clone()));
-        };
+        let new = document.new.clone()?;
+        let former = document.guid.filter(|_| self.restored.is_some());
+        let stored = document.stored.or(former);
+        let before = stored.and_then(|id| self.stored.steps.get(&id).copied());
+        let before = before.filter(|before| before.task == parent.id);
         let mut step = match before {
             Some(before) => {
                 let (mut step, _) = before.edited(new, document.edits_question);
@@ -163,8 +153,9 @@ impl<'a> Planner<'a> {
                 Step::create(NewStep { task, ..new }, self.context.write)
             }
         };
-        for field in document.fields.ignored(&step) {
-            self.ignore(path, field);
+        if let (Some(restored), Some(new)) = (&mut self.restored, &document.new) {
+            let kept = (document, new);
+            restored.set_step(kept, parent.target, before, &mut step, self.context.write);
         }
         for limit in limits_of_step(&step.content, &Path::root(path)) {
             self.limit_depth(limit);
@@ -176,30 +167,4 @@ impl<'a> Planner<'a> {
             managed,
         })
     }
-
-    /// Adds the violations of documents that are not imported because their step is
-    /// invalid or their parent would get too many steps.
-    pub(super) fn check_documents<'d>(
-        &mut self,
-        values: impl IntoIterator<Item = &'d DocumentValue>,
-    ) {
-        let reimport = self.context.existing.is_some();
-        let values = values.into_iter();
-        for document in values.filter_map(|value| value.document.as_ref()) {
-            document.add_violations(reimport, &mut self.problems.violations);
-        }
-    }
-}
-
-/// The stored steps with external ids that the documents do not list by their ids.
-fn by_external_id<'a>(
-    stored: &'a [Step],
-    documents: &[DocumentStep],
-) -> BTreeMap<&'a ExternalId, &'a Step> {
-    let listed: BTreeSet<StepId> = documents.iter().filter_map(|step| step.guid).collect();
-    stored
-        .iter()
-        .filter(|step| !listed.contains(&step.guid))
-        .filter_map(|step| Some((step.content.external_id.as_ref()?, step)))
-        .collect()
 }

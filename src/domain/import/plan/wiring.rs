@@ -11,12 +11,12 @@ use crate::domain::{
     import::{AbsentFields, DocumentPath, DocumentStep, Origin},
     nesting::DepthLimit,
     step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
-    task::{MAX_TASK_STEPS, ManagedBy},
+    task::ManagedBy,
     text::Name,
     violation::Path,
 };
 
-use super::{InheritedFields, Parent, Planner, steps::PlannedStep};
+use super::{InheritedFields, Parent, Planner, Target, steps::PlannedStep};
 
 /// A task that a value of a planned step manages.
 pub(super) struct ManagedTask {
@@ -48,8 +48,7 @@ impl<'a> Planner<'a> {
             });
             return kept.collect();
         }
-        let own_product = step.product;
-        let product = parent.product.unwrap_or(own_product);
+        let (own_product, product) = (step.product, parent.product);
         let question = step.kind.observation_feedback_mut();
         let Some(question) = question.filter(|question| question.linked) else {
             return Vec::new();
@@ -58,21 +57,30 @@ impl<'a> Planner<'a> {
         let mut managed = Vec::with_capacity(question.values.len());
         for (index, value) in question.values.iter_mut().enumerate() {
             let in_document = values.next();
-            parent.value_count += 1;
-            if parent.value_count > MAX_TASK_STEPS {
-                self.check_documents(in_document);
-                continue;
-            }
             let name = Name::parse(value.value.as_str().to_owned());
             let (Ok(name), Ok(idx)) = (name, i32::try_from(index)) else {
                 continue;
             };
             let value_path = format!("{}.feedback_config[0].values[{index}]", document.path);
             let document = in_document.and_then(|value| value.document.as_deref());
-            let stored = value
-                .link
-                .and_then(|task| parent.existing?.managed.get(&task));
-            if stored.is_none() {
+            let managed_now = |task: TaskId| parent.existing?.managed.get(&task);
+            let target = match (&self.restored, document) {
+                (Some(restored), Some(document)) => {
+                    restored.managed_target(document, parent.target)
+                }
+                _ => {
+                    let stored = value.link.and_then(managed_now);
+                    stored.map_or(Target::New, Target::Stored)
+                }
+            };
+            let stored = target.stored();
+            if let Some(tree) = stored {
+                self.stored.add(tree);
+            }
+            if stored
+                .and_then(|tree| managed_now(tree.task.guid))
+                .is_none()
+            {
                 let at = document.map_or(&value_path, |document| &document.path);
                 self.limit_depth(DepthLimit::for_managing_task(&Path::root(at)));
             }
@@ -88,9 +96,12 @@ impl<'a> Planner<'a> {
                 (None, Some(stored)) if self.absent.fields == AbsentFields::Keep => {
                     let mut tree = stored.clone();
                     tree.task = tree.task.managed(inherited.managed, inherited.name);
-                    tree
+                    Some(tree)
                 }
-                _ => self.task(document, &value_path, stored, Some(inherited)),
+                _ => self.task(document, &value_path, target, Some(inherited)),
+            };
+            let Some(tree) = tree else {
+                continue;
             };
             let id = tree.task.guid;
             value.link = Some(id);
