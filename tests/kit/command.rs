@@ -108,11 +108,6 @@ impl Cli {
         export.run().succeeded().stdout
     }
 
-    /// The document of a task as its authors write it.
-    pub fn authored(&self, guid: &str) -> String {
-        self.command(&["export", guid]).run().succeeded().stdout
-    }
-
     /// The same as JSON.
     pub fn exported(&self, guid: &str) -> serde_json::Value {
         serde_json::from_str(&self.export(guid)).expect("JSON")
@@ -138,8 +133,17 @@ pub struct Command {
 }
 
 pub fn command(args: &[&str]) -> Command {
+    program(binary(), args)
+}
+
+/// A script of the shell instead of the binary.
+pub fn shell(script: &str) -> Command {
+    program("sh".into(), &["-c", script])
+}
+
+fn program(program: PathBuf, args: &[&str]) -> Command {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut command = process::Command::new(binary());
+    let mut command = process::Command::new(program);
     command.args(args).current_dir(directory.path());
     remove_settings(&mut command);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
@@ -223,7 +227,6 @@ impl Command {
             stdout: text(stdout),
             stderr: text(stderr),
             code: child.wait(TIMEOUT).expect("it ends in time").code(),
-            directory: self.directory,
         }
     }
 
@@ -241,7 +244,7 @@ impl Command {
             stdout: lines_of(child.take_stdout().expect("it is piped")),
             stderr: lines_of(child.take_stderr().expect("it is piped")),
             child,
-            directory: Some(self.directory),
+            directory: self.directory,
         }
     }
 }
@@ -275,7 +278,7 @@ pub struct RunningCommand {
     child: SupervisedChild,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
-    directory: Option<TempDir>,
+    directory: TempDir,
 }
 
 impl RunningCommand {
@@ -313,8 +316,7 @@ impl RunningCommand {
 
     /// A path in the directory that it runs in.
     pub fn path(&self, name: &str) -> PathBuf {
-        let directory = self.directory.as_ref().expect("it runs");
-        directory.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -335,7 +337,6 @@ impl RunningCommand {
             stdout,
             stderr,
             code: self.child.wait(TIMEOUT).expect("it ends in time").code(),
-            directory: self.directory.take().expect("it ran"),
         }
     }
 }
@@ -357,7 +358,6 @@ pub struct CommandOutput {
     pub stdout: String,
     pub stderr: String,
     pub code: Option<i32>,
-    directory: TempDir,
 }
 
 impl CommandOutput {
@@ -385,11 +385,6 @@ impl CommandOutput {
 
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).expect(&self.stdout)
-    }
-
-    /// A file that it wrote.
-    pub fn file(&self, name: &str) -> String {
-        fs::read_to_string(self.directory.path().join(name)).expect(name)
     }
 }
 

@@ -38,6 +38,7 @@ pub mod sql;
 pub mod statement_log;
 pub mod terminal;
 pub mod tokens;
+pub mod transcript;
 
 /// The attribute of a test that runs on both databases:
 ///

@@ -202,21 +202,6 @@ fn a_deletion_asks_and_needs_a_terminal() {
 }
 
 #[test]
-fn a_missing_database_is_not_created_and_a_wrong_id_is_refused() {
-    let command = accounts("sqlite:e.db", &[]);
-    let path = command.path("e.db");
-    command
-        .run()
-        .fails_with(1, &["the file e.db does not exist"]);
-    assert!(!path.exists());
-    accounts("sqlite:e.db", &["delete", "a b"])
-        .run()
-        .fails_with(2, &["it must be 1 to 64 characters"]);
-    let output = accounts("sqlite:e.db", &["delete"]).run();
-    assert_eq!(output.code, Some(2), "{}", output.stderr);
-}
-
-#[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn an_empty_database_has_no_accounts() {
     let url = postgres("no_accounts");

@@ -1,11 +1,7 @@
 //! Databases that cannot be used: each is a one-line error that says what to do,
 //! without the driver's text.
 
-use std::{
-    fs,
-    os::unix::fs::{FileExt, PermissionsExt},
-    sync::OnceLock,
-};
+use std::{fs, os::unix::fs::PermissionsExt, sync::OnceLock};
 
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
@@ -38,49 +34,8 @@ pub(super) fn assert_refused_with(url: &str, parts: &[&str]) {
     refused(url, 1).says(parts);
 }
 
-/// Like [`assert_refused_with`], for a path, which is refused as a wrong setting.
-fn assert_path_refused_with(url: &str, parts: &[&str]) {
-    refused(url, 2).says(parts);
-}
-
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime().block_on(future)
-}
-
-#[test]
-fn a_directory_that_is_not_there_is_named() {
-    assert_path_refused_with(
-        "sqlite:no/such/e.db",
-        &[
-            "no/such/e.db",
-            "the directory no/such does not exist: create it",
-        ],
-    );
-}
-
-#[test]
-fn a_directory_in_place_of_a_file_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let url = format!("sqlite:{}", directory.path().display());
-    assert_path_refused_with(&url, &["it is a directory: use the path of a file in it"]);
-}
-
-#[test]
-fn a_file_in_place_of_a_directory_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("file");
-    fs::write(&file, "").expect("a file");
-    let url = format!("sqlite:{}/e.db", file.display());
-    assert_path_refused_with(&url, &["is not a directory: use another path"]);
-}
-
-#[test]
-fn a_place_that_may_not_be_written_is_named() {
-    // Not even root can create files there.
-    assert_path_refused_with(
-        "sqlite:/sys/e.db",
-        &["may not write it or create files in its directory /sys"],
-    );
 }
 
 /// A user who owns nothing.
@@ -103,28 +58,6 @@ fn a_file_that_may_not_be_written_is_named() {
         server = server.run_by(NOBODY);
     }
     server.run().fails_with(2, &["this user may not write it"]);
-}
-
-#[test]
-fn a_file_that_is_not_there_is_not_created_without_migrations() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("new.db");
-    let url = format!("sqlite:{}", path.display());
-    let serve = || {
-        command(&["--listen=127.0.0.1:0"])
-            .env("EXPERTISE_DATABASE_URL", &url)
-            .env("EXPERTISE_MIGRATE", "false")
-            .run()
-            .failure(1)
-    };
-    let line = serve();
-    let absent = format!("the file {} does not exist: check the path", path.display());
-    assert!(line.contains(&absent), "{line}");
-    assert!(!path.exists());
-    fs::write(&path, "").expect("a file");
-    let line = serve();
-    let empty = "the database is empty: run `expertise migrate`";
-    assert!(line.contains(empty), "{line}");
 }
 
 #[test]
@@ -152,23 +85,6 @@ fn a_new_file_is_readable_by_its_owner_alone() {
         let metadata = fs::metadata(directory.path().join(file)).expect(file);
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{file}");
     }
-}
-
-#[test]
-fn a_file_that_is_no_database_is_named_and_left_alone() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("notes.txt");
-    let notes = "Buy milk. ".repeat(500);
-    fs::write(&file, &notes).expect("a file");
-    let url = format!("sqlite:{}", file.display());
-    assert_refused_with(
-        &url,
-        &[
-            "notes.txt",
-            "it is not an SQLite database: use another file",
-        ],
-    );
-    assert_eq!(fs::read_to_string(&file).expect("the file"), notes);
 }
 
 #[test]
@@ -250,22 +166,6 @@ fn a_postgres_whose_tls_fails_is_named() {
     });
     let url = format!("postgres://ann@127.0.0.1:{port}/e?sslmode=require");
     assert_refused_with(&url, &["the TLS handshake failed: check sslmode"]);
-}
-
-#[test]
-fn a_damaged_file_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("e.db");
-    let url = format!("sqlite:{}", path.display());
-    command(&["migrate"])
-        .env("EXPERTISE_DATABASE_URL", &url)
-        .run()
-        .succeeded();
-    let file = fs::File::options().write(true).open(&path);
-    // The list of tables, after the header of the file.
-    let damage = file.expect("the file").write_all_at(&[0xff; 2000], 100);
-    damage.expect("it is written");
-    assert_refused_with(&url, &["damaged: restore a backup, or use another file"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Questions to a person at a terminal: `delete`, `apply --prune` and `edit`.
+//! Questions to a person at a terminal: `delete`, `apply --prune`, `edit` and `restore`.
 
 use std::fs;
 
@@ -76,4 +76,54 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     assert_eq!(shown.matches("import it anyway?").count(), 2, "{shown}");
     let expected = original.replace("mistakes", "mistakes!!");
     assert_eq!((code, name()), (Some(0), expected), "{shown}");
+}
+
+/// A guide whose first revision has a step `First`, which is `Changed` now.
+fn given_changed_guide(cli: &Cli) -> String {
+    let guid = cli.import(&json!({
+        "task": {"name": "Guide", "product_id": 7},
+        "steps": [{"product_id": 7, "type": "STEP_TYPE_END", "title": "First"}],
+    }));
+    cli.command(&["keep", &guid]).run().succeeded();
+    retitle(cli, &guid, "Changed");
+    guid
+}
+
+fn retitle(cli: &Cli, guid: &str, title: &str) {
+    let mut document = cli.exported(guid);
+    document["steps"][0]["title"] = json!(title);
+    cli.import(&document);
+}
+
+fn title(cli: &Cli, guid: &str) -> String {
+    text(&cli.exported(guid)["steps"][0]["title"])
+}
+
+#[apply(on_one_database)]
+fn restore_shows_the_difference_and_restores_with_consent_only(cli: Cli) {
+    let guid = given_changed_guide(&cli);
+    let restore = format!("restore {guid}@1");
+    let (shown, code) = cli.answered("n\n", &restore, &[]);
+    shown.says(&[
+        "\"Changed\" -> \"First\"",
+        "restore this revision? [y/N]",
+        "Nothing was restored.",
+    ]);
+    assert_eq!((code, title(&cli, &guid)), (Some(1), "Changed".to_owned()));
+    let (shown, code) = cli.answered("y\n", &restore, &[]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(title(&cli, &guid), "First");
+}
+
+#[apply(on_one_database)]
+fn a_change_that_is_made_while_a_restore_asks_is_not_taken_back(cli: Cli) {
+    let guid = given_changed_guide(&cli);
+    let change = || retitle(&cli, &guid, "Meanwhile");
+    let restore = format!("restore {guid}@1");
+    let (shown, code) = cli.answered_after("[y/N]", change, "y\n", &restore, &[]);
+    shown.says(&[&format!("the task {guid} has changed since it was read")]);
+    assert_eq!(
+        (code, title(&cli, &guid)),
+        (Some(1), "Meanwhile".to_owned())
+    );
 }

@@ -6,63 +6,9 @@ use tonic::Code;
 
 use self::cutting_relay::{AfterCut, cutting_relay};
 use super::unreliable_service::unreliable_service;
-use crate::kit::{
-    apply,
-    command::{Cli, CommandOutput, Says, command, text},
-    on_one_database,
-    postgres::free_port,
-};
+use crate::kit::command::{CommandOutput, Says, command};
 
 const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
-
-fn import(cli: &Cli, args: &[&str]) -> String {
-    let args = [&["import", "a.json", "--format=json"], args].concat();
-    let reports = cli
-        .command(&args)
-        .file("a.json", GUIDE)
-        .run()
-        .succeeded()
-        .json();
-    text(&reports[0]["guid"])
-}
-
-#[apply(on_one_database)]
-fn a_run_repeated_with_its_request_id_imports_nothing_twice(cli: Cli) {
-    let run = format!("--request-id={}", uuid::Uuid::now_v7());
-    let first = import(&cli, &[&run]);
-    assert_eq!(import(&cli, &[&run]), first);
-}
-
-#[apply(on_one_database)]
-fn a_dry_run_uses_no_request_id_up(cli: Cli) {
-    let run = format!("--request-id={}", uuid::Uuid::now_v7());
-    let plan = cli.command(&["import", "a.json", "--dry-run", &run]);
-    let planned = plan.file("a.json", GUIDE).run().succeeded().stdout;
-    assert!(planned.starts_with("would create a task "), "{planned}");
-    cli.export(&import(&cli, &[&run]));
-}
-
-#[apply(on_one_database)]
-fn a_run_with_another_request_id_imports_again(cli: Cli) {
-    assert_ne!(import(&cli, &[]), import(&cli, &[]));
-}
-
-#[apply(on_one_database)]
-fn equal_files_become_separate_tasks(cli: Cli) {
-    let run = format!("--request-id={}", uuid::Uuid::now_v7());
-    let import = || {
-        let args = ["import", "a.json", "b.json", "--format=json", run.as_str()];
-        let output = cli
-            .command(&args)
-            .file("a.json", GUIDE)
-            .file("b.json", GUIDE);
-        let reports = output.run().succeeded().json();
-        [0, 1].map(|n| text(&reports[n]["guid"]))
-    };
-    let first = import();
-    assert_ne!(first[0], first[1]);
-    assert_eq!(import(), first);
-}
 
 #[test]
 fn an_unanswered_import_is_retried_with_the_same_request_id() {
@@ -203,37 +149,4 @@ fn a_permanent_failure_is_not_retried() {
     assert_eq!(output.code, Some(1));
     assert!(!output.stderr.contains("--request-id"), "{}", output.stderr);
     assert_eq!(service.request_ids().len(), 1);
-}
-
-#[test]
-fn a_missing_server_is_reported_in_one_line_by_every_command() {
-    let server = format!("http://127.0.0.1:{}", free_port());
-    let guid = uuid::Uuid::now_v7().to_string();
-    for args in [
-        &["import", "a.json"][..],
-        &["export", guid.as_str()],
-        &["show", guid.as_str()],
-        &["list"],
-    ] {
-        command(args)
-            .env("EXPERTISE_SERVER", &server)
-            .env("EXPERTISE_ACCOUNT", "demo")
-            .run()
-            .fails_with(
-                1,
-                &[
-                    "start the server with `expertise`",
-                    &format!("{server} refuses the connection: start"),
-                ],
-            );
-    }
-    let line = command(&[
-        "list",
-        "--account=demo",
-        "--server=http://no-such-host.invalid",
-    ]);
-    let line = line.run().failure(1);
-    let part =
-        "the host name of http://no-such-host.invalid has no address: check EXPERTISE_SERVER";
-    assert!(line.contains(part), "{line}");
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::Deserialize;
@@ -59,7 +59,7 @@ type Script = dyn Fn(&EngineRequest) -> Reply + Send + Sync;
 pub struct FakeEngine {
     /// Where it is.
     pub url: String,
-    requests: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl FakeEngine {
@@ -80,14 +80,22 @@ impl FakeEngine {
 
     /// The bodies of all requests for a translation so far.
     pub fn requests(&self) -> Vec<String> {
-        self.requests.lock().expect("no panic").clone()
+        let requests = self.requests.lock().expect("no panic");
+        requests.iter().map(|(_, body)| body.clone()).collect()
+    }
+
+    /// The times between one request for a translation and the next.
+    pub fn pauses(&self) -> Vec<Duration> {
+        let requests = self.requests.lock().expect("no panic");
+        let pairs = requests.windows(2);
+        pairs.map(|pair| pair[1].0 - pair[0].0).collect()
     }
 }
 
 async fn serve_connection(
     mut stream: TcpStream,
     script: Arc<Script>,
-    received: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<(Instant, String)>>>,
 ) {
     let Some((head, body)) = read_request(&mut stream).await else {
         return;
@@ -98,7 +106,7 @@ async fn serve_connection(
     }
     let number = {
         let mut received = received.lock().expect("no panic");
-        received.push(body.clone());
+        received.push((Instant::now(), body.clone()));
         received.len() - 1
     };
     match script(&EngineRequest { number, body }) {

@@ -3,11 +3,14 @@
 use std::{collections::HashMap, time::Duration};
 
 use expertise::proto::v1::TranslationResult;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tonic::Status;
 
 use super::prelude::*;
-use crate::kit::command::{Says, command};
+use crate::kit::{
+    command::{Says, command},
+    deadline::until_true,
+};
 use rustix::process::Signal;
 
 #[tokio::test]
@@ -96,13 +99,7 @@ async fn an_interrupted_run_prints_its_summary_and_fails() {
         &engine.url,
     ];
     let run = command(&args).start();
-    let asked = async {
-        while engine.requests().is_empty() {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let asked = timeout(Duration::from_secs(60), asked).await;
-    asked.expect("the engine is asked");
+    until_true("the engine is asked", || !engine.requests().is_empty()).await;
     run.signal(Signal::INT);
     let ended = tokio::task::spawn_blocking(|| run.end());
     let ended = timeout(Duration::from_secs(20), ended).await;
