@@ -19,12 +19,15 @@ use tonic::{Request, Status};
 use crate::kit::client::Client;
 
 /// A call that is begun and whose message is never sent.
-fn begin_get_task(client: &Client) -> JoinHandle<()> {
+fn begin_get_task(client: &Client) -> JoinHandle<Result<(), Status>> {
     begin_get_task_with(client, Vec::new())
 }
 
 /// A call that sends these messages and never ends its request.
-fn begin_get_task_with(client: &Client, messages: Vec<GetTaskRequest>) -> JoinHandle<()> {
+fn begin_get_task_with(
+    client: &Client,
+    messages: Vec<GetTaskRequest>,
+) -> JoinHandle<Result<(), Status>> {
     let mut grpc = tonic::client::Grpc::new(client.authenticated());
     let messages = futures_util::stream::iter(messages);
     let request = Request::new(messages.chain(futures_util::stream::pending()));
@@ -32,7 +35,7 @@ fn begin_get_task_with(client: &Client, messages: Vec<GetTaskRequest>) -> JoinHa
         grpc.ready().await.expect("a connection");
         let codec = tonic_prost::ProstCodec::<GetTaskRequest, Task>::default();
         let path = http::uri::PathAndQuery::from_static("/expertise.v1.TaskService/GetTask");
-        let _ = grpc.client_streaming(request, path, codec).await;
+        grpc.client_streaming(request, path, codec).await.map(drop)
     })
 }
 

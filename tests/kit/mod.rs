@@ -80,7 +80,7 @@ macro_rules! slow_on_both_databases {
 
 pub(crate) use slow_on_both_databases;
 
-/// Both tests of a function, with an attribute for each. `cfg(all())` always holds.
+/// Both tests of a function, with an attribute for each. `cfg(all())` always holds, and `cfg(any())` never.
 macro_rules! tests_on_both_databases {
     ($test:ident, $of_sqlite:meta, $of_postgres:meta) => {
         mod $test {
@@ -108,30 +108,15 @@ pub(crate) use tests_on_both_databases;
 macro_rules! on_one_database {
     ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
         $(#[$attribute])* $visibility async fn $test $($rest)+
-        $crate::kit::test_on_one_database! { $test }
+        $crate::kit::tests_on_both_databases! { $test, cfg(all()), cfg(any()) }
     };
     ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
         $(#[$attribute])* $visibility fn $test $($rest)+
-        $crate::kit::test_on_one_database! { $test }
+        $crate::kit::tests_on_both_databases! { $test, cfg(all()), cfg(any()) }
     };
 }
 
 pub(crate) use on_one_database;
-
-macro_rules! test_on_one_database {
-    ($test:ident) => {
-        mod $test {
-            use $crate::kit::databases::{Database, DatabaseTest};
-
-            #[test]
-            fn sqlite() {
-                super::$test.run_on(Database::Sqlite);
-            }
-        }
-    };
-}
-
-pub(crate) use test_on_one_database;
 
 /// The attribute of a property, an `async fn(Client, Case)` that holds for every case of a
 /// strategy, on both databases:
@@ -150,20 +135,8 @@ macro_rules! property_on_both_databases {
     ) => {
         $(#[doc = $doc])* $visibility async fn $property $($rest)+
 
-        mod $property {
-            use super::*;
-            use $crate::kit::{databases::Database, properties};
-
-            #[test]
-            fn sqlite() {
-                properties::check(Database::Sqlite, $strategy, $cases, super::$property);
-            }
-
-            #[test]
-            #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-            fn postgres() {
-                properties::check(Database::Postgres, $strategy, $cases, super::$property);
-            }
+        $crate::kit::tests_of_a_property! {
+            $property, $cases, $strategy, cfg_attr(no_postgres, ignore = "no PostgreSQL here")
         }
     };
 }
@@ -178,6 +151,14 @@ macro_rules! property_on_one_database {
     ) => {
         $(#[doc = $doc])* $visibility async fn $property $($rest)+
 
+        $crate::kit::tests_of_a_property! { $property, $cases, $strategy, cfg(any()) }
+    };
+}
+
+pub(crate) use property_on_one_database;
+
+macro_rules! tests_of_a_property {
+    ($property:ident, $cases:expr, $strategy:expr, $of_postgres:meta) => {
         mod $property {
             use super::*;
             use $crate::kit::{databases::Database, properties};
@@ -186,11 +167,17 @@ macro_rules! property_on_one_database {
             fn sqlite() {
                 properties::check(Database::Sqlite, $strategy, $cases, super::$property);
             }
+
+            #[test]
+            #[$of_postgres]
+            fn postgres() {
+                properties::check(Database::Postgres, $strategy, $cases, super::$property);
+            }
         }
     };
 }
 
-pub(crate) use property_on_one_database;
+pub(crate) use tests_of_a_property;
 
 /// The attribute of a test that needs a database of its own, an `async fn(url: String)`. It runs
 /// on both kinds of database.

@@ -4,7 +4,7 @@ use std::{env, fmt::Debug};
 
 use proptest::{
     strategy::Strategy,
-    test_runner::{Config, TestRunner},
+    test_runner::{Config, RngSeed, TestRunner},
 };
 use tokio::time::timeout;
 
@@ -14,8 +14,11 @@ use super::{
     deadline::TEST_TIMEOUT,
 };
 
-/// Checks the property with every case that the strategy makes, and panics with the
-/// smallest case that breaks it.
+/// Repeats the cases of a run that failed.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
+/// Checks the property with every case that the strategy makes, each in an account of its own. It
+/// panics with the smallest case that breaks it, and the seed of all.
 pub fn check<S, P, F>(database: Database, strategy: S, cases: u32, property: P)
 where
     S: Strategy,
@@ -23,24 +26,23 @@ where
     P: Fn(Client, S::Value) -> F,
     F: Future<Output = ()>,
 {
-    let config = config(cases);
     let runtime = runtime();
     let client = runtime.block_on(async { Client::at(database.server().address()) });
-    let checked = TestRunner::new(config).run(&strategy, |case| {
+    check_cases(strategy, cases, |case| {
         let holds = property(client.other_account(), case);
         let holds = async { timeout(TEST_TIMEOUT, holds).await };
         runtime.block_on(holds).expect("the case ends");
-        Ok(())
     });
-    if let Err(broken) = checked {
-        panic!("{broken}");
-    }
     database.check_statements();
 }
 
-/// So many cases, unless `PROPTEST_CASES` names another number.
-pub fn config(cases: u32) -> Config {
-    // The default has the number of the variable.
+/// The same for a check that panics when the property is broken.
+pub fn check_cases<S>(strategy: S, cases: u32, holds: impl Fn(S::Value))
+where
+    S: Strategy,
+    S::Value: Debug,
+{
+    // The default has the numbers of proptest's variables.
     let mut config = Config {
         failure_persistence: None,
         max_shrink_iters: 200,
@@ -49,5 +51,16 @@ pub fn config(cases: u32) -> Config {
     if env::var_os("PROPTEST_CASES").is_none() {
         config.cases = cases;
     }
-    config
+    let seed = match config.rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => uuid::Uuid::new_v4().as_u64_pair().0,
+    };
+    config.rng_seed = RngSeed::Fixed(seed);
+    let checked = TestRunner::new(config).run(&strategy, |case| {
+        holds(case);
+        Ok(())
+    });
+    if let Err(broken) = checked {
+        panic!("{broken}\n{SEED}={seed} repeats it");
+    }
 }

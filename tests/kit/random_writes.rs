@@ -2,14 +2,17 @@
 
 use proptest::{
     collection::vec,
+    option,
     prelude::*,
     sample::Index,
-    strategy::ValueTree,
+    strategy::{Union, ValueTree},
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
+use prost::Message;
+use prost_reflect::DynamicMessage;
 use tonic::Status;
 
-use super::{client::field_mask, prelude::*, rng::Rng};
+use super::{client::field_mask, contract, prelude::*, rng::Rng, snapshot};
 
 /// Names of observations. The last one looks like an account-wide name.
 const OWN: [&str; 3] = ["a", "b", "components.7.a"];
@@ -23,106 +26,113 @@ const READ: [(&str, &str); 6] = [
     ("", "outside"),
 ];
 
-/// A condition by its indexes.
+/// One write of a history. What it does not need is ignored.
 #[derive(Clone, Debug)]
-pub struct ConditionPlan {
-    read: usize,
-    operator: usize,
-    target: usize,
-    nested: bool,
+pub struct Write {
+    kind: Kind,
+    /// Chooses among the tasks or steps that there are.
+    index: Index,
+    /// Chooses another one.
+    other: Index,
+    conditions: Option<DependencyGroup>,
+    /// Chooses a name of an observation or an external id.
+    choice: usize,
+    flag: bool,
+    /// Whether a create has a request id, and is sent twice.
+    repeated: bool,
 }
 
-type Conditions = Vec<ConditionPlan>;
-
-/// One write of a history. An index chooses among what there is.
-#[derive(Clone, Debug)]
-pub enum Write {
-    CreateTask(Conditions, bool, bool),
-    /// Whether it is renamed, too.
-    UpdateTask(Index, i32, bool),
-    RenameTask(Index),
-    TranslateTask(Index, bool),
-    UpdateConditionsOfTask(Index, Conditions),
-    /// The task gets one of the external ids, or none.
-    IdentifyTask(Index, usize),
-    DeleteTask(Index, bool),
-    AppendStep(Index, Conditions, bool),
-    InsertStep(Index, Conditions),
-    InsertBehindUnknown(Index),
-    AppendSubtask(Index, Index),
-    AppendQuestion(Index, usize, Conditions),
-    UpdateTitle(Index),
-    UpdateBody(Index, bool),
-    UpdateConditions(Index, Conditions),
-    /// Another question, which unlinks the tasks that the step manages.
-    UpdateQuestion(Index, usize),
-    /// The step gets one of the external ids, or none.
-    IdentifyStep(Index, usize),
-    ReferTo(Index, Index),
-    TranslateStep(Index, bool),
-    DropTranslations(Index),
-    Unlink(Index),
-    DeleteStep(Index),
-    /// A step that was deleted comes back.
-    RestoreStep(Index),
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    CreateTask,
+    UpdateTask,
+    DeleteTask,
     /// A guide whose question manages a task with such a step.
-    ImportGuide(usize, Conditions),
-    /// An exported guide without its step at the index and with another one.
-    ImportAgain(Index, Index, Conditions, bool),
-    Reverse(Index),
+    ImportGuide,
+    /// An exported guide without one of its steps and with another one.
+    ImportAgain,
+    Reverse,
+    AppendStep,
+    InsertStep,
+    InsertBehindUnknown,
+    AppendSubtask,
+    AppendQuestion,
+    UpdateStep,
+    /// The tasks that the step manages become ordinary ones.
+    Unlink,
+    DeleteStep,
+    /// A step that was deleted comes back.
+    RestoreStep,
     TranslateAutomatically,
     CreateRole,
-    DeleteRole(i64),
+    DeleteRole,
+}
+
+/// How often each kind is made.
+const WEIGHTS: [(u32, Kind); 18] = [
+    (2, Kind::CreateTask),
+    (9, Kind::UpdateTask),
+    (1, Kind::DeleteTask),
+    (2, Kind::ImportGuide),
+    (2, Kind::ImportAgain),
+    (1, Kind::Reverse),
+    (4, Kind::AppendStep),
+    (3, Kind::InsertStep),
+    (1, Kind::InsertBehindUnknown),
+    (2, Kind::AppendSubtask),
+    (3, Kind::AppendQuestion),
+    (15, Kind::UpdateStep),
+    (1, Kind::Unlink),
+    (3, Kind::DeleteStep),
+    (2, Kind::RestoreStep),
+    (1, Kind::TranslateAutomatically),
+    (1, Kind::CreateRole),
+    (1, Kind::DeleteRole),
+];
+/// The fields that an update changes. The others that it sends are ignored.
+const TASK_MASKS: [&[&str]; 6] = [
+    &["published"],
+    &["name"],
+    &["published", "name"],
+    &["translations.fr"],
+    &["dependencies"],
+    &["external_id"],
+];
+const STEP_MASKS: [&[&str]; 9] = [
+    &["title"],
+    &["body"],
+    &["dependencies"],
+    &["feedback_config"],
+    &["external_id"],
+    &["translations.fr"],
+    &["translations"],
+    &["subtask_id"],
+    &["subtask_external_id"],
+];
+
+impl Write {
+    /// The same choices for another kind of write.
+    pub fn of_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
 }
 
 pub fn write() -> impl Strategy<Value = Write> {
-    let index = any::<Index>;
-    let flag = any::<bool>;
-    let own = || 0..OWN.len();
-    let of_tasks = prop_oneof![
-        2 => (conditions(), flag(), flag())
-            .prop_map(|(read, translated, twice)| Write::CreateTask(read, translated, twice)),
-        2 => (index(), 0..2, flag())
-            .prop_map(|(task, published, renamed)| Write::UpdateTask(task, published, renamed)),
-        2 => index().prop_map(Write::RenameTask),
-        1 => (index(), flag()).prop_map(|(task, locked)| Write::TranslateTask(task, locked)),
-        2 => (index(), conditions())
-            .prop_map(|(task, read)| Write::UpdateConditionsOfTask(task, read)),
-        2 => (index(), 0..3_usize).prop_map(|(task, id)| Write::IdentifyTask(task, id)),
-        1 => (index(), flag()).prop_map(|(task, force)| Write::DeleteTask(task, force)),
-        2 => (own(), conditions()).prop_map(|(own, read)| Write::ImportGuide(own, read)),
-        2 => (index(), index(), conditions(), flag())
-            .prop_map(|(task, step, read, keep)| Write::ImportAgain(task, step, read, keep)),
-        1 => index().prop_map(Write::Reverse),
-    ];
-    let new_steps = prop_oneof![
-        4 => (index(), conditions(), flag())
-            .prop_map(|(task, read, twice)| Write::AppendStep(task, read, twice)),
-        3 => (index(), conditions()).prop_map(|(step, read)| Write::InsertStep(step, read)),
-        1 => index().prop_map(Write::InsertBehindUnknown),
-        2 => (index(), index()).prop_map(|(task, other)| Write::AppendSubtask(task, other)),
-        3 => (index(), own(), conditions())
-            .prop_map(|(task, own, read)| Write::AppendQuestion(task, own, read)),
-    ];
-    let of_steps = prop_oneof![
-        2 => index().prop_map(Write::UpdateTitle),
-        2 => (index(), flag()).prop_map(|(step, clear)| Write::UpdateBody(step, clear)),
-        3 => (index(), conditions()).prop_map(|(step, read)| Write::UpdateConditions(step, read)),
-        2 => (index(), own()).prop_map(|(step, own)| Write::UpdateQuestion(step, own)),
-        1 => (index(), index()).prop_map(|(step, task)| Write::ReferTo(step, task)),
-        2 => (index(), 0..3_usize).prop_map(|(step, id)| Write::IdentifyStep(step, id)),
-        2 => (index(), flag()).prop_map(|(step, locked)| Write::TranslateStep(step, locked)),
-        1 => index().prop_map(Write::DropTranslations),
-        1 => index().prop_map(Write::Unlink),
-        3 => index().prop_map(Write::DeleteStep),
-        2 => index().prop_map(Write::RestoreStep),
-    ];
-    let of_the_account = prop_oneof![
-        Just(Write::TranslateAutomatically),
-        Just(Write::CreateRole),
-        (1..3_i64).prop_map(Write::DeleteRole),
-    ];
-    prop_oneof![15 => of_tasks, 13 => new_steps, 19 => of_steps, 3 => of_the_account]
+    let kinds = WEIGHTS.map(|(weight, kind)| (weight, Just(kind)));
+    let kind = Union::new_weighted(kinds.to_vec());
+    let chosen = (any::<Index>(), any::<Index>(), 0..OWN.len());
+    let parts = (kind, chosen, conditions(), any::<bool>(), any::<bool>());
+    parts.prop_map(
+        |(kind, (index, other, choice), conditions, flag, repeated)| Write {
+            kind,
+            index,
+            other,
+            conditions,
+            choice,
+            flag,
+            repeated,
+        },
+    )
 }
 
 /// Random writes, one after the other.
@@ -136,21 +146,11 @@ pub fn writes(rng: &mut Rng) -> impl FnMut() -> Write + Send + use<> {
     }
 }
 
-fn conditions() -> impl Strategy<Value = Conditions> {
-    let plan = (0..READ.len(), 0..4_usize, 0..5_usize, any::<bool>());
-    let plan = plan.prop_map(|(read, operator, target, nested)| ConditionPlan {
-        read,
-        operator,
-        target,
-        nested,
-    });
-    vec(plan, 0..4)
-}
-
-/// A group of these conditions; none for no conditions.
-fn group(plans: &[ConditionPlan]) -> Option<DependencyGroup> {
-    let node = |plan: &ConditionPlan| {
-        let (path, variable) = READ[plan.read];
+/// None, or up to three conditions, some of them in a group with another one.
+fn conditions() -> impl Strategy<Value = Option<DependencyGroup>> {
+    let parts = (0..READ.len(), 0..4_usize, 0..5_usize, any::<bool>());
+    let node = parts.prop_map(|(read, operator, target, is_nested)| {
+        let (path, variable) = READ[read];
         let targets = [
             text("5"),
             number(5.0),
@@ -160,98 +160,64 @@ fn group(plans: &[ConditionPlan]) -> Option<DependencyGroup> {
         ];
         let node = comparison(Condition {
             variable: variable.to_owned(),
-            operator: ["=", "!=", ">", "<"][plan.operator].to_owned(),
-            targets: vec![targets[plan.target].clone()],
+            operator: ["=", "!=", ">", "<"][operator].to_owned(),
+            targets: vec![targets[target].clone()],
             path: path.to_owned(),
         });
-        if plan.nested {
-            nested(any_of(vec![when("other", "=", "1"), node]))
-        } else {
-            node
+        match is_nested {
+            true => nested(any_of(vec![when("other", "=", "1"), node])),
+            false => node,
         }
-    };
-    (!plans.is_empty()).then(|| all_of(plans.iter().map(node).collect()))
+    });
+    option::weighted(0.75, vec(node, 1..4).prop_map(all_of))
 }
 
 /// The call of a write, which may be sent repeatedly.
-macro_rules! calls {
-    ($($call:ident($request:ty): $service:ident, $method:ident;)+) => {
-        #[derive(Clone, Debug)]
-        pub enum Call {
-            $($call($request),)+
-        }
-
-        impl Call {
-            /// Its response as a text.
-            pub async fn send(&self, client: &Client) -> Result<String, Status> {
-                match self.clone() {
-                    $(Self::$call(request) => {
-                        let response = client.$service().$method(request).await?;
-                        Ok(format!("{:?}", response.into_inner()))
-                    })+
-                }
-            }
-        }
-    };
-}
-
-calls! {
-    CreateTask(CreateTaskRequest): tasks, create_task;
-    UpdateTask(UpdateTaskRequest): tasks, update_task;
-    DeleteTask(DeleteTaskRequest): tasks, delete_task;
-    ImportTask(ImportTaskRequest): tasks, import_task;
-    CreateStep(CreateStepRequest): steps, create_step;
-    UpdateStep(UpdateStepRequest): steps, update_step;
-    DeleteStep(DeleteStepRequest): steps, delete_step;
-    RestoreStep(RestoreStepRequest): steps, restore_step;
-    CreateRole(CreateRoleRequest): roles, create_role;
-    DeleteRole(DeleteRoleRequest): roles, delete_role;
-    WriteTranslations(WriteTranslationsRequest): translations, write_translations;
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Such as `TaskService/CreateTask`.
+    rpc: &'static str,
+    request: DynamicMessage,
 }
 
 impl Call {
+    fn new(rpc: &'static str, request: &impl Message) -> Self {
+        let descriptor = contract::message_of(rpc, "Request");
+        let request = DynamicMessage::decode(descriptor, &*request.encode_to_vec());
+        let request = request.expect("the request of this rpc");
+        Self { rpc, request }
+    }
+
+    /// Its response as JSON without times and etags.
+    pub async fn send(&self, client: &Client) -> Result<String, Status> {
+        let request = self.request.encode_to_vec().into();
+        let response = client.send_bytes(self.rpc, request).await?;
+        let response = DynamicMessage::decode(contract::message_of(self.rpc, "Response"), response);
+        Ok(snapshot::shown(&response.expect("its response")).to_string())
+    }
+
     /// Whether a repeated call gets the response of the first one.
     pub fn has_request_id(&self) -> bool {
-        match self {
-            Self::CreateTask(request) => !request.request_id.is_empty(),
-            Self::CreateStep(request) => !request.request_id.is_empty(),
-            _ => false,
-        }
+        let id = self.request.get_field_by_name("request_id");
+        id.is_some_and(|id| id.as_str() != Some(""))
     }
 
-    fn update_task(task: Task, mask: &[&str]) -> Self {
-        Self::UpdateTask(UpdateTaskRequest {
-            task: Some(task),
-            update_mask: field_mask(mask),
-            validate_only: false,
-        })
-    }
-
-    fn create_step(step: Step) -> Self {
-        Self::CreateStep(create_step_request(step))
-    }
-
-    fn create_step_after(step: Step, prevstep: String) -> Self {
-        Self::CreateStep(CreateStepRequest {
+    fn create_step(step: Step, prevstep: String, request_id: String) -> Self {
+        let request = CreateStepRequest {
             prevstep,
+            request_id,
             ..create_step_request(step)
-        })
-    }
-
-    fn update_step(step: Step, mask: &[&str]) -> Self {
-        Self::UpdateStep(UpdateStepRequest {
-            step: Some(step),
-            update_mask: field_mask(mask),
-            validate_only: false,
-        })
+        };
+        Self::new("StepService/CreateStep", &request)
     }
 
     fn import(document: TaskDocument, absent: AbsentSteps) -> Self {
-        Self::ImportTask(ImportTaskRequest {
+        let request = ImportTaskRequest {
             document: Some(document),
             absent_steps: absent.into(),
             ..ImportTaskRequest::default()
-        })
+        };
+        Self::new("TaskService/ImportTask", &request)
     }
 }
 
@@ -266,27 +232,14 @@ pub async fn apply(client: &Client, write: &Write, number: usize) -> Option<Stri
     Some(answer.unwrap_or_else(|status| format!("{:?} {}", status.code(), status.message())))
 }
 
-impl Write {
-    /// The call of a write that is the same whatever there is.
-    pub fn blind_call(&self, number: usize) -> Option<Call> {
-        match self {
-            Self::CreateRole => {
-                let role = Some(Role {
-                    id: 0,
-                    name: text_of(number),
-                });
-                Some(Call::CreateRole(CreateRoleRequest { role }))
-            }
-            Self::DeleteRole(id) => Some(Call::DeleteRole(DeleteRoleRequest { id: *id })),
-            _ => None,
-        }
-    }
+/// The tasks and steps that writes choose among.
+struct Present {
+    tasks: Vec<Task>,
+    steps: Vec<Step>,
+}
 
-    /// The call for what there is now; `None` if it needs a task or step and there is none.
-    pub async fn call(&self, client: &Client, number: usize) -> Result<Option<Call>, Status> {
-        if let Some(call) = self.blind_call(number) {
-            return Ok(Some(call));
-        }
+impl Present {
+    async fn read(client: &Client) -> Result<Self, Status> {
         let tasks = client.list_tasks(ListTasksRequest {
             page_size: 500,
             ..ListTasksRequest::default()
@@ -302,231 +255,260 @@ impl Write {
             });
             steps.extend(page.await?.steps);
         }
-        let exported = async |task: Task| client.export(&task.guid).await;
-        let any_task = |index: &Index| (!tasks.is_empty()).then(|| index.get(&tasks).clone());
-        let any_step = |index: &Index| (!steps.is_empty()).then(|| index.get(&steps).clone());
+        Ok(Self { tasks, steps })
+    }
+
+    fn task(&self, index: Index) -> Option<Task> {
+        (!self.tasks.is_empty()).then(|| index.get(&self.tasks).clone())
+    }
+
+    fn step(&self, index: Index) -> Option<Step> {
+        (!self.steps.is_empty()).then(|| index.get(&self.steps).clone())
+    }
+}
+
+impl Write {
+    /// A write that is the same whatever there is.
+    pub fn blind_call(number: usize) -> Call {
+        let role = Some(Role {
+            id: 0,
+            name: text_of(number),
+        });
+        Call::new("RoleService/CreateRole", &CreateRoleRequest { role })
+    }
+
+    /// The call for what there is now; `None` if it needs a task or step and there is none.
+    pub async fn call(&self, client: &Client, number: usize) -> Result<Option<Call>, Status> {
         let text = text_of(number);
-        let reading = |conditions: &Conditions, step| Step {
-            dependencies: group(conditions),
-            ..step
+        let call = match self.kind {
+            Kind::CreateRole => Some(Self::blind_call(number)),
+            Kind::DeleteRole => {
+                let id = self.choice as i64 + 1;
+                Some(Call::new(
+                    "RoleService/DeleteRole",
+                    &DeleteRoleRequest { id },
+                ))
+            }
+            Kind::CreateTask => Some(self.create_task(&text)),
+            Kind::ImportGuide => Some(self.import_guide(&text)),
+            Kind::TranslateAutomatically => Some(translate_automatically(client, &text).await?),
+            Kind::ImportAgain | Kind::Reverse => {
+                let Some(task) = Present::read(client).await?.task(self.index) else {
+                    return Ok(None);
+                };
+                Some(self.import_changed(client.export(&task.guid).await?))
+            }
+            Kind::RestoreStep => self.restore_step(client).await?,
+            _ => {
+                let present = Present::read(client).await?;
+                let of_tasks = self.call_of_task(&present, text.clone());
+                of_tasks.or_else(|| self.call_of_step(&present, text))
+            }
         };
-        // The task or step that a write is about.
-        macro_rules! some {
-            ($found:expr) => {
-                match $found {
-                    Some(found) => found,
-                    None => return Ok(None),
-                }
-            };
+        Ok(call)
+    }
+
+    fn create_task(&self, text: &str) -> Call {
+        let mut new = self.with_conditions_of_task(task(text));
+        if self.flag {
+            new = new.translated("de", task_translation("Aufgabe"));
         }
-        Ok(Some(match self {
-            Self::CreateTask(conditions, translated, repeated) => {
-                let mut new = Task {
-                    dependencies: group(conditions),
-                    ..task(&text)
-                };
-                if *translated {
-                    new = new.translated("de", task_translation("Aufgabe"));
-                }
-                Call::CreateTask(CreateTaskRequest {
-                    request_id: request_id(*repeated),
-                    ..create_task_request(new)
-                })
-            }
-            Self::UpdateTask(task, published, renamed) => {
-                let task = task_of(&some!(any_task(task)).guid).with_published(*published);
-                let mask: &[&str] = match renamed {
-                    true => &["published", "name"],
-                    false => &["published"],
-                };
-                Call::update_task(task.named(text), mask)
-            }
-            Self::RenameTask(task) => {
-                let task = task_of(&some!(any_task(task)).guid).named(text);
-                Call::update_task(task, &["name"])
-            }
-            Self::TranslateTask(task, locked) => {
-                let row = TaskTranslation {
-                    locked: Some(*locked),
-                    ..task_translation(&text)
-                };
-                let task = task_of(&some!(any_task(task)).guid).translated("fr", row);
-                Call::update_task(task, &["translations.fr"])
-            }
-            Self::UpdateConditionsOfTask(task, conditions) => {
+        let request = CreateTaskRequest {
+            request_id: self.request_id(),
+            ..create_task_request(new)
+        };
+        Call::new("TaskService/CreateTask", &request)
+    }
+
+    fn import_guide(&self, text: &str) -> Call {
+        let reads = || self.with_conditions(document_step(StepType::Information, "reads"));
+        let values = vec![
+            answer_with("5", "Five", document("Inner", vec![reads()])),
+            answer("true", "True"),
+        ];
+        let question = FeedbackConfig {
+            name: OWN[self.choice].to_owned(),
+            ..linked_question(values)
+        };
+        let steps = vec![observation_asking(question), reads()];
+        Call::import(document(text, steps), AbsentSteps::Unspecified)
+    }
+
+    /// Imports an exported document with other steps, or in another order.
+    fn import_changed(&self, mut document: TaskDocument) -> Call {
+        if matches!(self.kind, Kind::Reverse) {
+            document.steps.reverse();
+            return Call::import(document, AbsentSteps::Unspecified);
+        }
+        if !document.steps.is_empty() {
+            document
+                .steps
+                .remove(self.other.index(document.steps.len()));
+        }
+        let new = document_step(StepType::Information, "imported");
+        document.steps.push(self.with_conditions(new));
+        let absent = match self.flag {
+            true => AbsentSteps::Keep,
+            false => AbsentSteps::Delete,
+        };
+        Call::import(document, absent)
+    }
+
+    async fn restore_step(&self, client: &Client) -> Result<Option<Call>, Status> {
+        let mut deleted = Vec::new();
+        for task in Present::read(client).await?.tasks {
+            let page = client.list_deleted_steps(ListDeletedStepsRequest {
+                task: task.guid,
+                ..ListDeletedStepsRequest::default()
+            });
+            deleted.extend(page.await?.steps.into_iter().filter_map(|it| it.step));
+        }
+        if deleted.is_empty() {
+            return Ok(None);
+        }
+        let guid = self.index.get(&deleted).guid.clone();
+        let request = RestoreStepRequest { guid };
+        Ok(Some(Call::new("StepService/RestoreStep", &request)))
+    }
+
+    /// The call of a write to a task, or of a step that is appended to it.
+    fn call_of_task(&self, present: &Present, text: String) -> Option<Call> {
+        let chosen = present.task(self.index)?;
+        let append = |step| Call::create_step(step, String::new(), String::new());
+        Some(match self.kind {
+            Kind::UpdateTask => {
+                let row = task_translation(&text).with_lock(self.flag);
                 let task = Task {
-                    dependencies: group(conditions),
-                    ..task_of(&some!(any_task(task)).guid)
+                    external_id: self.external_id(),
+                    ..self.with_conditions_of_task(task_of(&chosen.guid))
                 };
-                Call::update_task(task, &["dependencies"])
-            }
-            Self::IdentifyTask(task, id) => {
-                let task = Task {
-                    external_id: external_id(*id),
-                    ..task_of(&some!(any_task(task)).guid)
+                let task = task.named(text).translated("fr", row);
+                let request = UpdateTaskRequest {
+                    task: Some(task.with_published(i32::from(self.flag))),
+                    update_mask: field_mask(self.other.get::<&[&str]>(&TASK_MASKS)),
+                    validate_only: false,
                 };
-                Call::update_task(task, &["external_id"])
+                Call::new("TaskService/UpdateTask", &request)
             }
-            Self::DeleteTask(task, force) => Call::DeleteTask(DeleteTaskRequest {
-                guid: some!(any_task(task)).guid,
-                force: *force,
-                ..DeleteTaskRequest::default()
-            }),
-            Self::AppendStep(task, conditions, repeated) => {
-                let step = information_step(&some!(any_task(task)), "appended").with_body(text);
-                Call::CreateStep(CreateStepRequest {
-                    request_id: request_id(*repeated),
-                    ..create_step_request(reading(conditions, step))
-                })
+            Kind::DeleteTask => {
+                let request = DeleteTaskRequest {
+                    guid: chosen.guid,
+                    force: self.flag,
+                    ..DeleteTaskRequest::default()
+                };
+                Call::new("TaskService/DeleteTask", &request)
             }
-            Self::InsertStep(step, conditions) => {
-                let before = some!(any_step(step));
-                let new = information_step(&task_of(&before.task), "inserted");
-                Call::create_step_after(reading(conditions, new), before.guid)
+            Kind::AppendStep => {
+                let step = information_step(&chosen, "appended").with_body(text);
+                Call::create_step(self.with_conditions(step), String::new(), self.request_id())
             }
-            Self::InsertBehindUnknown(task) => {
-                let new = information_step(&some!(any_task(task)), "inserted");
-                Call::create_step_after(new, unknown_guid())
+            Kind::InsertBehindUnknown => {
+                let step = information_step(&chosen, "inserted");
+                Call::create_step(step, unknown_guid(), String::new())
             }
-            Self::AppendSubtask(task, other) => {
-                Call::create_step(subtask(&some!(any_task(task)), &some!(any_task(other))))
+            Kind::AppendSubtask => append(subtask(&chosen, &present.task(self.other)?)),
+            Kind::AppendQuestion => {
+                let step = step(&chosen, StepType::Observation, &text);
+                append(self.with_conditions(step.with_question(self.question())))
             }
-            Self::AppendQuestion(task, own, conditions) => {
-                let step = step(&some!(any_task(task)), StepType::Observation, &text);
-                let step = step.with_question(question(OWN[*own], &["5", "yes"]));
-                Call::create_step(reading(conditions, step))
+            _ => return None,
+        })
+    }
+
+    /// The call of a write to a step.
+    fn call_of_step(&self, present: &Present, text: String) -> Option<Call> {
+        let mut chosen = present.step(self.index)?;
+        let update = |step, mask| {
+            let request = UpdateStepRequest {
+                step: Some(step),
+                update_mask: field_mask(mask),
+                validate_only: false,
+            };
+            Call::new("StepService/UpdateStep", &request)
+        };
+        Some(match self.kind {
+            Kind::InsertStep => {
+                let new = information_step(&task_of(&chosen.task), "inserted");
+                Call::create_step(self.with_conditions(new), chosen.guid, String::new())
             }
-            Self::UpdateTitle(step) => {
-                let step = step_of(&some!(any_step(step)).guid).titled(text);
-                Call::update_step(step, &["title"])
-            }
-            Self::UpdateBody(step, clear) => {
+            Kind::UpdateStep => {
+                let row = step_translation(&text).with_lock(self.flag);
+                let other = present.task(self.other)?;
                 let step = Step {
-                    body: (!clear).then_some(text),
-                    ..step_of(&some!(any_step(step)).guid)
+                    external_id: self.external_id(),
+                    body: (!self.flag).then(|| text.clone()),
+                    title: text,
+                    subtask_id: other.guid,
+                    subtask_external_id: other.external_id,
+                    ..self.with_conditions(step_of(&chosen.guid))
                 };
-                Call::update_step(step, &["body"])
-            }
-            Self::UpdateConditions(step, conditions) => {
-                let step = reading(conditions, step_of(&some!(any_step(step)).guid));
-                Call::update_step(step, &["dependencies"])
-            }
-            Self::UpdateQuestion(step, own) => {
-                let question = question(OWN[*own], &["5", "no"]);
-                let step = step_of(&some!(any_step(step)).guid).with_question(question);
-                Call::update_step(step, &["feedback_config"])
-            }
-            Self::IdentifyStep(step, id) => {
-                let step = Step {
-                    external_id: external_id(*id),
-                    ..step_of(&some!(any_step(step)).guid)
+                let step = step.with_question(self.question());
+                let step = match self.repeated {
+                    true => step.translated("fr", row),
+                    false => step,
                 };
-                Call::update_step(step, &["external_id"])
+                update(step, self.other.get::<&[&str]>(&STEP_MASKS))
             }
-            Self::ReferTo(step, task) => {
-                let step = step_of(&some!(any_step(step)).guid);
-                let task = some!(any_task(task));
-                match task.external_id {
-                    Some(id) => Call::update_step(
-                        step.with_subtask_external_id(id),
-                        &["subtask_external_id"],
-                    ),
-                    None => Call::update_step(step.with_subtask_id(task.guid), &["subtask_id"]),
-                }
-            }
-            Self::TranslateStep(step, locked) => {
-                let row = step_translation(&text).with_lock(*locked);
-                let step = step_of(&some!(any_step(step)).guid).translated("fr", row);
-                Call::update_step(step, &["translations.fr"])
-            }
-            Self::DropTranslations(step) => {
-                let step = step_of(&some!(any_step(step)).guid);
-                Call::update_step(step, &["translations"])
-            }
-            Self::Unlink(step) => {
-                let mut step = some!(any_step(step));
-                if let Some(question) = step.feedback_config.first_mut() {
+            Kind::Unlink => {
+                if let Some(question) = chosen.feedback_config.first_mut() {
                     question.linked = Some(false);
                 }
-                Call::update_step(step, &["feedback_config"])
+                update(chosen, &["feedback_config"])
             }
-            Self::DeleteStep(step) => Call::DeleteStep(DeleteStepRequest {
-                guid: some!(any_step(step)).guid,
-                ..DeleteStepRequest::default()
-            }),
-            Self::RestoreStep(step) => {
-                let mut deleted = Vec::new();
-                for task in &tasks {
-                    let page = client.list_deleted_steps(ListDeletedStepsRequest {
-                        task: task.guid.clone(),
-                        ..ListDeletedStepsRequest::default()
-                    });
-                    deleted.extend(page.await?.steps.into_iter().filter_map(|it| it.step));
-                }
-                if deleted.is_empty() {
-                    return Ok(None);
-                }
-                let guid = step.get(&deleted).guid.clone();
-                Call::RestoreStep(RestoreStepRequest { guid })
-            }
-            Self::ImportGuide(own, conditions) => {
-                let reads = || reading(conditions, document_step(StepType::Information, "reads"));
-                let values = vec![
-                    answer_with("5", "Five", document("Inner", vec![reads()])),
-                    answer("true", "True"),
-                ];
-                let question = FeedbackConfig {
-                    name: OWN[*own].to_owned(),
-                    ..linked_question(values)
+            Kind::DeleteStep => {
+                let request = DeleteStepRequest {
+                    guid: chosen.guid,
+                    ..DeleteStepRequest::default()
                 };
-                let steps = vec![observation_asking(question), reads()];
-                Call::import(document(&text, steps), AbsentSteps::Unspecified)
+                Call::new("StepService/DeleteStep", &request)
             }
-            Self::ImportAgain(task, step, conditions, keep) => {
-                let mut document = exported(some!(any_task(task))).await?;
-                if !document.steps.is_empty() {
-                    document.steps.remove(step.index(document.steps.len()));
-                }
-                let new = document_step(StepType::Information, "imported");
-                document.steps.push(reading(conditions, new));
-                let absent = match keep {
-                    true => AbsentSteps::Keep,
-                    false => AbsentSteps::Delete,
-                };
-                Call::import(document, absent)
-            }
-            Self::Reverse(task) => {
-                let mut document = exported(some!(any_task(task))).await?;
-                document.steps.reverse();
-                Call::import(document, AbsentSteps::Unspecified)
-            }
-            Self::TranslateAutomatically => {
-                let request = translation_work_request(&["fr", "nl"]);
-                let work = client.list_translation_work(request).await?.work;
-                let translations = work.iter().map(|work| automatic(work, &text));
-                Call::WriteTranslations(WriteTranslationsRequest {
-                    translations: translations.collect(),
-                })
-            }
-            Self::CreateRole | Self::DeleteRole(_) => return Ok(None),
-        }))
+            _ => return None,
+        })
     }
+
+    fn with_conditions(&self, step: Step) -> Step {
+        Step {
+            dependencies: self.conditions.clone(),
+            ..step
+        }
+    }
+
+    fn with_conditions_of_task(&self, task: Task) -> Task {
+        Task {
+            dependencies: self.conditions.clone(),
+            ..task
+        }
+    }
+
+    fn question(&self) -> FeedbackConfig {
+        question(
+            OWN[self.choice],
+            &["5", if self.flag { "yes" } else { "no" }],
+        )
+    }
+
+    /// One of few, so that some are taken; none for 0.
+    fn external_id(&self) -> Option<String> {
+        (self.choice > 0).then(|| format!("id {}", self.choice))
+    }
+
+    fn request_id(&self) -> String {
+        match self.repeated {
+            true => unknown_guid(),
+            false => String::new(),
+        }
+    }
+}
+
+async fn translate_automatically(client: &Client, text: &str) -> Result<Call, Status> {
+    let request = translation_work_request(&["fr", "nl"]);
+    let work = client.list_translation_work(request).await?.work;
+    let translations = work.iter().map(|work| automatic(work, text)).collect();
+    let request = WriteTranslationsRequest { translations };
+    Ok(Call::new("TranslationService/WriteTranslations", &request))
 }
 
 /// Each text has a length of its own, which sizes depend on.
 fn text_of(number: usize) -> String {
     format!("text {}", "x".repeat(number))
-}
-
-/// One of few, so that some are taken; none for 0.
-fn external_id(number: usize) -> Option<String> {
-    (number > 0).then(|| format!("id {number}"))
-}
-
-fn request_id(wanted: bool) -> String {
-    if wanted {
-        unknown_guid()
-    } else {
-        String::new()
-    }
 }

@@ -2,12 +2,7 @@
 //! connections.
 
 use std::{
-    collections::HashSet,
     net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
     thread,
     time::Duration,
 };
@@ -19,6 +14,9 @@ use tokio::{
 };
 
 use super::databases::runtime;
+
+/// The message CommandComplete of PostgreSQL after a COMMIT: its kind, its length, and the command.
+const COMMITTED: &[u8] = b"C\0\0\0\x0bCOMMIT\0";
 
 /// Forwards bytes between a port of its own and another. When this is dropped, its
 /// connections are cut.
@@ -142,8 +140,7 @@ impl Relay {
         });
     }
 
-    /// From now on cuts a PostgreSQL connection instead of forwarding the answer to a COMMIT,
-    /// or to a write outside a transaction.
+    /// From now on cuts a PostgreSQL connection instead of forwarding the answer to a COMMIT.
     pub fn start_losing_commits(&self) {
         self.state.send_modify(|state| state.loses_commits = true);
     }
@@ -183,82 +180,17 @@ async fn forward(client: TcpStream, mut state: watch::Receiver<State>) {
         server.set_nodelay(true).ok()?;
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
-        let commit_sent = AtomicBool::new(false);
-        let writes = Mutex::new(PreparedWrites::default());
-        let request = |bytes: &[u8]| {
-            let mut writes = writes.lock().expect("prepared writes");
-            let commits = writes.note_request(bytes) || contains(bytes, b"COMMIT");
-            commit_sent.fetch_or(commits, Ordering::Relaxed);
-            true
-        };
-        let response = |bytes: &[u8]| {
-            let mut writes = writes.lock().expect("prepared writes");
-            writes.note_transaction_status(bytes);
-            let commits = commit_sent.swap(false, Ordering::Relaxed);
-            !(commits && states.borrow().loses_commits)
-        };
+        let commit_is_lost =
+            |bytes: &[u8]| states.borrow().loses_commits && contains(bytes, COMMITTED);
         tokio::select! {
-            end = pump(from_client, to_server, states.clone(), epoch, request) => end,
-            end = pump(from_server, to_client, states.clone(), epoch, response) => end,
+            end = pump(from_client, to_server, states.clone(), epoch, |_| true) => end,
+            end = pump(from_server, to_client, states.clone(), epoch, |bytes| !commit_is_lost(bytes)) => end,
         }
     };
     tokio::select! {
         _ = both_ways => {}
         _ = state.wait_for(|state| state.cut_before > epoch) => {}
     }
-}
-
-/// The prepared statements of a PostgreSQL connection that write.
-#[derive(Default)]
-struct PreparedWrites {
-    names: HashSet<Vec<u8>>,
-    in_transaction: bool,
-}
-
-impl PreparedWrites {
-    /// Remembers the writes that these messages to PostgreSQL prepare. Returns whether they
-    /// execute a write outside a transaction, which is committed by itself.
-    fn note_request(&mut self, mut bytes: &[u8]) -> bool {
-        let is_autocommit = !self.in_transaction && !contains(bytes, b"BEGIN");
-        let mut executes_write = false;
-        while let [kind, a, b, c, d, rest @ ..] = bytes {
-            // The length counts itself, but not the kind.
-            let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-            let Some((body, next)) = length.checked_sub(4).and_then(|n| rest.split_at_checked(n))
-            else {
-                break;
-            };
-            let mut texts = body.split(|byte| *byte == 0);
-            let (first, second) = (texts.next(), texts.next());
-            match (kind, first, second) {
-                // Parse: the name, and the statement.
-                (b'P', Some(name), Some(sql)) if is_write(sql) => {
-                    self.names.insert(name.to_vec());
-                }
-                (b'P', Some(name), _) => {
-                    self.names.remove(name);
-                }
-                // Bind: the portal, and the name.
-                (b'B', _, Some(name)) => executes_write |= self.names.contains(name),
-                _ => {}
-            }
-            bytes = next;
-        }
-        executes_write && is_autocommit
-    }
-
-    /// Reads ReadyForQuery, which ends the answer to a request.
-    fn note_transaction_status(&mut self, bytes: &[u8]) {
-        if let [.., b'Z', 0, 0, 0, 5, status] = bytes {
-            self.in_transaction = *status != b'I';
-        }
-    }
-}
-
-fn is_write(sql: &[u8]) -> bool {
-    [&b"INSERT INTO"[..], b" SET ", b"DELETE FROM"]
-        .iter()
-        .any(|word| contains(sql, word))
 }
 
 fn contains(bytes: &[u8], word: &[u8]) -> bool {

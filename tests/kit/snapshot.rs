@@ -18,13 +18,16 @@ pub fn text(message: &Value) -> String {
 /// A message of this name with all its fields, but for absent optional ones.
 pub fn message(name: &str, message: &impl Message) -> Value {
     let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());
+    shown(&message.expect("the message"))
+}
+
+/// The same for a message that knows its fields.
+pub fn shown(message: &DynamicMessage) -> Value {
     let options = SerializeOptions::new()
         .skip_default_fields(false)
         .use_proto_field_name(true)
         .stringify_64_bit_integers(false);
-    let json = message
-        .expect("the message")
-        .serialize_with_options(serde_json::value::Serializer, &options);
+    let json = message.serialize_with_options(serde_json::value::Serializer, &options);
     let mut json = json.expect("JSON");
     replace_etags_and_times(&mut json);
     json
@@ -36,7 +39,7 @@ fn replace_etags_and_times(value: &mut Value) {
         Value::Object(members) => {
             for (name, value) in members {
                 match value {
-                    Value::String(text) if name == "etag" && !text.is_empty() => {
+                    Value::String(text) if name.ends_with("etag") && !text.is_empty() => {
                         *value = json!("[etag]");
                     }
                     Value::String(_) if name.ends_with("_ts") => *value = json!("[time]"),
@@ -78,74 +81,25 @@ pub fn failure(failure: &Failure) -> Value {
 
 /// Replaces each UUID by a number, in the order of their first appearance.
 pub fn number_ids(text: &str) -> String {
-    const LENGTH: usize = 36;
-    let mut seen: Vec<&str> = Vec::new();
+    let mut numbers = HashMap::new();
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let id = rest
-            .get(..LENGTH)
-            .filter(|part| part.contains('-') && uuid::Uuid::try_parse(part).is_ok());
-        let Some(id) = id else {
-            shown.push(first);
-            rest = &rest[first.len_utf8()..];
-            continue;
+    while !rest.is_empty() {
+        // Hexadecimal digits and hyphens, or one other character.
+        let end = rest.find(|c: char| !c.is_ascii_hexdigit() && c != '-');
+        let length = match end.unwrap_or(rest.len()) {
+            0 => rest.chars().next().map_or(1, char::len_utf8),
+            length => length,
         };
-        let number = seen.iter().position(|s| *s == id).unwrap_or_else(|| {
-            seen.push(id);
-            seen.len() - 1
-        });
-        shown.push_str(&format!("[id {}]", number + 1));
-        rest = &rest[LENGTH..];
+        let (token, behind) = rest.split_at(length);
+        rest = behind;
+        if token.len() == 36 && uuid::Uuid::try_parse(token).is_ok() {
+            let next = numbers.len() + 1;
+            let number = numbers.entry(token).or_insert(next);
+            shown.push_str(&format!("[id {number}]"));
+        } else {
+            shown.push_str(token);
+        }
     }
     shown
-}
-
-/// Replaces ids by the order in which they appear, and removes times and etags.
-#[derive(Default)]
-pub struct Names(HashMap<String, usize>);
-
-impl Names {
-    /// The text without times and etags; what an id is called is kept for the next text.
-    pub fn normalised(&mut self, line: &str) -> String {
-        let mut text = String::with_capacity(line.len());
-        let mut rest = line;
-        while !rest.is_empty() {
-            let length = token_length(rest);
-            let (token, behind) = rest.split_at(length);
-            rest = behind;
-            if is_id(token) {
-                let next = self.0.len();
-                let id = token.replace('-', "").to_lowercase();
-                text.push_str(&format!("<{}>", self.0.entry(id).or_insert(next)));
-            } else {
-                text.push_str(token);
-            }
-        }
-        without(&without(&text, "etag: \"", "\""), "Timestamp {", "}")
-    }
-}
-
-/// The length of the hexadecimal digits and hyphens in front, or of one character.
-fn token_length(text: &str) -> usize {
-    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '-');
-    match end.unwrap_or(text.len()) {
-        0 => text.chars().next().map_or(1, char::len_utf8),
-        length => length,
-    }
-}
-
-/// A GUID, or 16 bytes as hexadecimal digits.
-fn is_id(token: &str) -> bool {
-    matches!(token.len(), 32 | 36) && token.replace('-', "").len() == 32
-}
-
-/// The text without what stands between two others.
-fn without(text: &str, from: &str, to: &str) -> String {
-    let mut parts = text.split(from);
-    let mut kept = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        kept.push_str(part.split_once(to).map_or("", |(_, rest)| rest));
-    }
-    kept
 }

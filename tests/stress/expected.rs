@@ -18,10 +18,10 @@ use crate::kit::{
     client::{Client, unknown_guid},
     deadline::until,
     links::links_are_consistent,
-    random_writes::{self, Call},
+    random_writes::{self, Call, Kind, Write},
     rng::Rng,
     sample::information_step,
-    snapshot::Names,
+    snapshot::{message, number_ids},
 };
 
 /// The account is left for an empty one when it has more tasks: all are read before each write.
@@ -31,7 +31,7 @@ const PAGE_SIZE: i32 = 500;
 /// It alone writes to its account.
 pub struct Writer {
     pub rng: Rng,
-    plans: Box<dyn FnMut() -> random_writes::Write + Send>,
+    plans: Box<dyn FnMut() -> Write + Send>,
     account: String,
     twin: String,
     /// Answered writes that the twin lacks.
@@ -60,7 +60,7 @@ struct SharedTask {
     unanswered: Option<String>,
 }
 
-type PlannedWrite = (random_writes::Write, usize);
+type PlannedWrite = (Write, usize);
 
 /// A write with its call.
 #[derive(Clone, Debug)]
@@ -157,10 +157,11 @@ impl Writer {
     /// A write that needs to know nothing of what there is.
     pub fn blind_write(&mut self) -> SentWrite {
         self.planned += 1;
-        let planned = (random_writes::Write::CreateRole, self.planned);
-        let call = planned.0.blind_call(planned.1);
-        let call = call.expect("a role is created without reading");
-        SentWrite { planned, call }
+        let write = (self.plans)().of_kind(Kind::CreateRole);
+        SentWrite {
+            planned: (write, self.planned),
+            call: Write::blind_call(self.planned),
+        }
     }
 
     /// Notes the result of a write that was sent.
@@ -361,7 +362,11 @@ async fn read_state(client: &Client) -> Result<Option<State>, Status> {
     };
     let deleted = client.list_deleted_tasks(list).await?;
     revisions.extend(deleted.tasks.into_iter().filter_map(|task| task.latest));
-    let mut text = format!("{tasks:#?}");
+    let mut text = Vec::new();
+    for (task, steps) in &tasks {
+        text.push(message("Task", task));
+        text.extend(steps.iter().map(|step| message("Step", step)));
+    }
     for revision in revisions {
         let kept = client.get_revision(&revision.task, revision.revision);
         let mut kept = kept.await?;
@@ -369,13 +374,13 @@ async fn read_state(client: &Client) -> Result<Option<State>, Status> {
             // It is that of a compressed text with ids.
             revision.size_bytes = 0;
         }
-        text.push_str(&format!("{kept:#?}"));
+        text.push(message("GetRevisionResponse", &kept));
     }
-    let roles = client.list_roles(PAGE_SIZE, "").await?.roles;
-    text.push_str(&format!("{roles:#?}"));
-    let text = text.replace(client.account(), "account");
+    let roles = client.list_roles(PAGE_SIZE, "").await?;
+    text.push(message("ListRolesResponse", &roles));
+    let text = format!("{text:#?}").replace(client.account(), "account");
     Ok(Some(State {
         tasks: tasks.len(),
-        text: Names::default().normalised(&text),
+        text: number_ids(&text),
     }))
 }
