@@ -26,7 +26,7 @@ use futures_util::future::join_all;
 use tokio::task::JoinSet;
 
 use crate::{
-    expected::{UnansweredOutcome, Writer},
+    expected::{UnansweredOutcome, Writer, retry_while_unavailable},
     kit::{client::Client, deadline::until, rng::Rng, sample::task},
     service::Service,
 };
@@ -145,6 +145,8 @@ impl Scenario {
     async fn verify(&mut self, service: &Service) {
         let client = service.client_of_shared_account();
         wait_until_quiet(service).await;
+        // After a crash of the database, the server connects again.
+        retry_while_unavailable!(client.get_task(&self.shared_task.guid).await);
         let titles = client.step_titles(&self.shared_task.guid).await;
         let mut shared_steps = 0;
         for writer in &mut self.writers {
