@@ -169,7 +169,7 @@ fn stopping_with_call<T>(
     let span = tracing::Span::current();
     let call = CallContext::current();
     move || {
-        let is_over = || call.as_ref().is_some_and(CallContext::is_over);
+        let is_over = || call.as_ref().is_some_and(|call| call.is_over());
         span.in_scope(|| analysis(&is_over))
     }
 }

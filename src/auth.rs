@@ -17,29 +17,10 @@ pub use self::{
     keys::{KeyError, KeysRead},
     sign::{SignError, sign},
 };
-use crate::domain::ids::AccountId;
 pub use crate::{
     config::{KeySource, SigningKey, TokenConfig, TokenGrant},
-    domain::caller::{Scope, Subject},
+    domain::caller::{Caller, Scope, Subject},
 };
-
-/// Who calls.
-#[derive(Clone, Debug)]
-pub struct Caller {
-    /// The account whose data the call works on.
-    pub account: AccountId,
-    /// The person or process behind the call, for the log; may be empty.
-    pub subject: String,
-    /// What the caller may do.
-    pub scopes: Vec<Scope>,
-}
-
-impl Caller {
-    /// Whether the caller's credentials carry the scope.
-    pub fn may(&self, scope: Scope) -> bool {
-        self.scopes.contains(&scope)
-    }
-}
 
 /// Finds the caller in the metadata of a call.
 pub enum Authenticator {

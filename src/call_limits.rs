@@ -3,13 +3,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     thread,
 };
 
 use prometheus_client::metrics::{counter::Counter, family::Family};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, timeout_at},
 };
 
@@ -35,17 +38,24 @@ const fn account_share(all: usize) -> usize {
 /// Calls that were rejected, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
 
+/// Bytes of a message, or of its elements, that a call may hold until this is dropped.
+pub type BytesPermit = SemaphorePermit<'static>;
+
 /// The limits of all calls.
 pub struct CallLimits {
     places: Places,
     accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
-    messages: Bytes,
-    elements: Bytes,
-    work: Bytes,
+    /// Permits for messages and for elements, one per KiB.
+    messages: Semaphore,
+    elements: Semaphore,
+    max_message_kib: usize,
+    /// Bytes that the work of calls holds.
+    work_bytes: AtomicUsize,
+    max_work_bytes: usize,
     /// Permits for polls that take milliseconds. One processor is left for light calls.
     pub turns: Arc<Semaphore>,
-    in_progress: Arc<()>,
-    rejected: RejectedCalls,
+    in_progress: AtomicUsize,
+    pub rejected: RejectedCalls,
 }
 
 /// The calls of the server, or of an account.
@@ -65,85 +75,57 @@ impl Places {
 
 /// A call's place among the calls of the server and of its account.
 pub struct CallPlace {
-    limits: Arc<CallLimits>,
+    limits: &'static CallLimits,
     of_account: Arc<Places>,
-    _all: OwnedSemaphorePermit,
+    _all: SemaphorePermit<'static>,
     _all_of_account: OwnedSemaphorePermit,
 }
 
 /// A call is worked on until this is dropped.
 pub struct CallPermit {
-    _place: CallPlace,
-    _in_work: OwnedSemaphorePermit,
+    _in_work: SemaphorePermit<'static>,
     _in_work_of_account: OwnedSemaphorePermit,
+    _message: [Option<BytesPermit>; 2],
+    _place: CallPlace,
 }
 
 impl CallLimits {
-    /// Limits for calls whose work holds at most this many bytes in total.
-    pub fn new(max_bytes: usize) -> Arc<Self> {
+    /// Limits for calls whose work holds at most this many bytes in total. They live as long as
+    /// the process.
+    pub fn new(max_work_bytes: usize) -> &'static Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
+        let max_message_kib = (max_work_bytes / MESSAGE_SHARE / 1024).clamp(1, u32::MAX as usize);
         let limits = Self {
             places: Places::new(MAX_CALLS, MAX_CALLS_IN_WORK),
             accounts: Mutex::default(),
-            messages: Bytes::new(max_bytes / MESSAGE_SHARE),
-            elements: Bytes::new(max_bytes / MESSAGE_SHARE),
-            work: Bytes::new(max_bytes),
+            messages: Semaphore::new(max_message_kib),
+            elements: Semaphore::new(max_message_kib),
+            max_message_kib,
+            work_bytes: AtomicUsize::new(0),
+            max_work_bytes,
             turns: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
-            in_progress: Arc::default(),
+            in_progress: AtomicUsize::new(0),
             rejected: RejectedCalls::default(),
         };
         for cause in ["memory", "queue_full", "queue_timeout"] {
-            limits.rejected.get_or_create_owned(&[("cause", cause)]);
+            drop(limits.rejected.get_or_create(&[("cause", cause)]));
         }
-        Arc::new(limits)
+        Box::leak(Box::new(limits))
     }
 
     /// Takes a place for a call of the account.
-    pub fn place(self: &Arc<Self>, account: &AccountId) -> Result<CallPlace> {
+    pub fn place(&'static self, account: &AccountId) -> Result<CallPlace> {
         let of_account = self.places_of(account);
         let all_of_account = Arc::clone(&of_account.all).try_acquire_owned();
-        let all = Arc::clone(&self.places.all).try_acquire_owned();
-        match (all, all_of_account) {
+        match (self.places.all.try_acquire(), all_of_account) {
             (Ok(all), Ok(all_of_account)) => Ok(CallPlace {
-                limits: Arc::clone(self),
+                limits: self,
                 of_account,
                 _all: all,
                 _all_of_account: all_of_account,
             }),
             _ => Err(self.reject("queue_full")),
         }
-    }
-
-    /// Waits, at most until the time `until`, until a large message of this many bytes may be received. A message
-    /// that is larger than the limit is received alone.
-    pub async fn message(&self, bytes: usize, until: Instant) -> Result<OwnedSemaphorePermit> {
-        self.wait_for(&self.messages, bytes, until).await
-    }
-
-    /// The same for the memory that the elements of a message take once it is decoded. A call may hold its
-    /// message meanwhile: no call waits for a message while it holds elements.
-    pub async fn elements(&self, bytes: usize, until: Instant) -> Result<OwnedSemaphorePermit> {
-        self.wait_for(&self.elements, bytes, until).await
-    }
-
-    async fn wait_for(
-        &self,
-        bytes: &Bytes,
-        count: usize,
-        until: Instant,
-    ) -> Result<OwnedSemaphorePermit> {
-        let permit = Arc::clone(&bytes.kib).acquire_many_owned(bytes.kib(count));
-        match timeout_at(until, permit).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(self.reject("memory")),
-        }
-    }
-
-    /// Permits, one per KiB, for memory that the work of a call holds.
-    pub fn try_work(&self, kib: usize) -> Result<OwnedSemaphorePermit> {
-        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&self.work.kib).try_acquire_many_owned(kib);
-        permit.map_err(|_| self.reject("memory"))
     }
 
     fn places_of(&self, account: &AccountId) -> Arc<Places> {
@@ -160,23 +142,65 @@ impl CallLimits {
         places
     }
 
+    /// Waits, at most until the time `until`, until a large message of this many bytes may be received. A message
+    /// that is larger than the limit is received alone.
+    pub async fn message(&'static self, bytes: usize, until: Instant) -> Result<BytesPermit> {
+        self.wait_for(&self.messages, bytes, until).await
+    }
+
+    /// The same for the memory that the elements of a message take once it is decoded. A call may hold its
+    /// message meanwhile: no call waits for a message while it holds elements.
+    pub async fn elements(&'static self, bytes: usize, until: Instant) -> Result<BytesPermit> {
+        self.wait_for(&self.elements, bytes, until).await
+    }
+
+    async fn wait_for(
+        &self,
+        permits: &'static Semaphore,
+        bytes: usize,
+        until: Instant,
+    ) -> Result<BytesPermit> {
+        let kib = bytes.div_ceil(1024).min(self.max_message_kib);
+        let permit = permits.acquire_many(u32::try_from(kib).unwrap_or(u32::MAX));
+        match timeout_at(until, permit).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(self.reject("memory")),
+        }
+    }
+
+    /// Holds bytes for the work of a call. Returns false if they do not fit.
+    pub fn try_hold_work(&self, bytes: usize) -> bool {
+        let fits = |held: usize| {
+            held.checked_add(bytes)
+                .filter(|it| *it <= self.max_work_bytes)
+        };
+        let fits = self.work_bytes.fetch_update(Relaxed, Relaxed, fits).is_ok();
+        if !fits {
+            self.reject("memory");
+        }
+        fits
+    }
+
+    pub fn release_work(&self, bytes: usize) {
+        self.work_bytes.fetch_sub(bytes, Relaxed);
+    }
+
     fn reject(&self, cause: &'static str) -> Error {
-        self.rejected.get_or_create_owned(&[("cause", cause)]).inc();
+        self.rejected.get_or_create(&[("cause", cause)]).inc();
         Error::Overloaded
     }
 
-    pub fn rejected(&self) -> RejectedCalls {
-        self.rejected.clone()
+    pub fn begin_call(&self) {
+        self.in_progress.fetch_add(1, Relaxed);
     }
 
-    /// Counts a call until the result is dropped.
-    pub fn count_call(&self) -> Arc<()> {
-        Arc::clone(&self.in_progress)
+    pub fn end_call(&self) {
+        self.in_progress.fetch_sub(1, Relaxed);
     }
 
     /// Calls whose work has not ended, or whose response has not been sent.
     pub fn calls_in_progress(&self) -> usize {
-        Arc::strong_count(&self.in_progress) - 1
+        self.in_progress.load(Relaxed)
     }
 
     pub fn calls_in_work(&self) -> usize {
@@ -191,102 +215,37 @@ impl CallLimits {
 
     /// Bytes of large messages, and of what the work of calls holds.
     pub fn bytes(&self) -> usize {
-        self.messages.held() + self.elements.held() + self.work.held()
+        let free = self.messages.available_permits() + self.elements.available_permits();
+        (2 * self.max_message_kib - free) * 1024 + self.work_bytes.load(Relaxed)
     }
 
-    pub fn max_bytes(&self) -> usize {
-        self.work.limit
+    pub fn max_work_bytes(&self) -> usize {
+        self.max_work_bytes
     }
 }
 
 impl CallPlace {
-    /// Waits until the call may be worked on, or until the time `until`.
-    pub async fn permit(self, until: Instant) -> Result<CallPermit> {
+    /// Waits until the call may be worked on, or until the time `until`. The permits of its message
+    /// are held meanwhile and during the work.
+    pub async fn permit(
+        self,
+        message: [Option<BytesPermit>; 2],
+        until: Instant,
+    ) -> Result<CallPermit> {
         // The permit of the account comes first, so that a busy account does not delay others.
         let of_account = Arc::clone(&self.of_account.in_work);
-        let in_work = Arc::clone(&self.limits.places.in_work);
         let permits = async {
             let of_account = of_account.acquire_owned().await;
-            (of_account, in_work.acquire_owned().await)
+            (of_account, self.limits.places.in_work.acquire().await)
         };
         match timeout_at(until, permits).await {
             Ok((Ok(of_account), Ok(in_work))) => Ok(CallPermit {
-                _place: self,
                 _in_work: in_work,
                 _in_work_of_account: of_account,
+                _message: message,
+                _place: self,
             }),
             _ => Err(self.limits.reject("queue_timeout")),
         }
-    }
-}
-
-/// Bytes that may be held concurrently, counted in KiB.
-struct Bytes {
-    kib: Arc<Semaphore>,
-    max_kib: usize,
-    limit: usize,
-}
-
-impl Bytes {
-    fn new(limit: usize) -> Self {
-        let max_kib = (limit / 1024).clamp(1, u32::MAX as usize);
-        Self {
-            kib: Arc::new(Semaphore::new(max_kib)),
-            max_kib,
-            limit,
-        }
-    }
-
-    /// The number of permits for this many bytes, at most all of them.
-    fn kib(&self, bytes: usize) -> u32 {
-        let kib = bytes.div_ceil(1024).min(self.max_kib);
-        u32::try_from(kib).unwrap_or(u32::MAX)
-    }
-
-    fn held(&self) -> usize {
-        (self.max_kib - self.kib.available_permits()) * 1024
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::expect_used)]
-mod tests {
-    use std::time::Duration;
-
-    use futures_util::FutureExt;
-    use tokio::task::unconstrained;
-
-    use super::*;
-
-    fn account(name: &str) -> AccountId {
-        AccountId::parse(name).expect("an account")
-    }
-
-    #[tokio::test]
-    async fn an_account_has_three_quarters_of_the_calls_in_work() {
-        let limits = CallLimits::new(1 << 20);
-        let until = Instant::now() + Duration::from_secs(60);
-        let permit = |name| {
-            let place = limits.place(&account(name)).expect("a place");
-            // This is exempt from Tokio's cooperative budget.
-            unconstrained(place.permit(until)).now_or_never()
-        };
-        let mut held: Vec<_> = (0..96).map(|_| permit("a").expect("a permit")).collect();
-        assert!(permit("a").is_none());
-        held.extend((0..32).map(|_| permit("b").expect("a permit")));
-        assert!(permit("b").is_none() && permit("c").is_none());
-        assert_eq!(limits.calls_in_work(), 128);
-        held.clear();
-        assert_eq!((limits.calls_in_work(), limits.calls_waiting()), (0, 0));
-    }
-
-    #[test]
-    fn an_account_has_three_quarters_of_the_places() {
-        let limits = CallLimits::new(1 << 20);
-        let place = |name| limits.place(&account(name)).ok();
-        let held: Vec<_> = (0..2_000).map_while(|_| place("a")).collect();
-        assert_eq!(held.len(), 864);
-        let others: Vec<_> = (0..2_000).map_while(|_| place("b")).collect();
-        assert_eq!(others.len(), 288);
     }
 }

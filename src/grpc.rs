@@ -46,9 +46,8 @@ pub struct Limits {
     pub max_message_bytes: usize,
 }
 
-/// The services of the contract on a store. Each call must have its
-/// [`Caller`](crate::auth::Caller) in the request's extensions, checked for the scope
-/// of [`required_scope`].
+/// The services of the contract on a store. The context of each call must have its caller, checked
+/// for the scope of [`required_scope`].
 pub fn routes(store: Store, limits: Limits) -> Routes {
     let Limits { max_message_bytes } = limits;
     let services = Services {

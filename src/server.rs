@@ -29,7 +29,7 @@ use tracing::{info, warn};
 pub use self::tls::TlsError;
 use self::{
     health::HealthMonitor,
-    layers::{CallState, MAX_PROBE_BYTES},
+    layers::{LayerState, MAX_PROBE_BYTES},
     listen::{Connections, incoming, listen, listen_advice},
     operations::{MetricSources, OperationsEndpoint},
     tls::ServerTls,
@@ -68,7 +68,7 @@ pub struct Server {
     config: Config,
     listener: TcpListener,
     address: SocketAddr,
-    calls: &'static CallState,
+    calls: &'static LayerState,
     health_and_reflection: Routes,
     tls: Option<ServerTls>,
     connections: Arc<Connections>,
@@ -162,10 +162,7 @@ impl Server {
         if config.reflection {
             health_and_reflection = reflection::add(health_and_reflection)?;
         }
-        let tracer = traces.as_ref().map(Traces::tracer);
-        let calls = CallState::new(&config, authenticator, tracer, health.clone());
-        // It lives as long as the process, so that no layer counts references.
-        let calls: &CallState = Box::leak(Box::new(calls));
+        let calls = LayerState::new(&config, authenticator, health.clone());
         let connections = Connections::within_descriptors(config.database.max_connections);
         let connections = Arc::new(connections);
         let operations = metrics.map(|(listener, address)| OperationsPort {
@@ -297,7 +294,7 @@ impl Server {
         }
         drop(drain);
         let drained = deadline - closing_time(config.limits.shutdown_grace);
-        drain_until(drained, serving, &calls.limits).await;
+        drain_until(drained, serving, calls.limits).await;
         tokio::join!(
             close_store_until(deadline, store),
             end_traces_until(deadline, self.traces)

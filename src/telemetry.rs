@@ -1,6 +1,6 @@
 //! The log, and traces for a collector.
 
-pub mod trace_context;
+mod trace_context;
 mod traces;
 
 use std::{
@@ -17,7 +17,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-pub use self::traces::{CallSpan, ChildSpans, SpanOutcome, Tracer, Traces, TracesError};
+pub use self::traces::{Traces, TracesError, begin_call, end_call, record_span};
 use crate::{
     config::{LogConfig, LogFormat},
     terminal::escape_formatting,

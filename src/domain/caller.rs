@@ -1,8 +1,21 @@
-//! Callers: their subject and scopes.
+//! Callers: their account, subject and scopes.
 
 use std::fmt;
 
 use strum_macros::IntoStaticStr;
+
+use super::ids::AccountId;
+
+/// Who makes a call.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The account whose data the call works on.
+    pub account: AccountId,
+    /// The person or process behind the call, for the log; may be empty.
+    pub subject: String,
+    /// What the caller may do.
+    pub scopes: Vec<Scope>,
+}
 
 /// A permission of a caller. Each rpc needs exactly one; none implies another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]

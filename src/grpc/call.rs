@@ -5,8 +5,8 @@ use tonic::{Request, Status};
 
 use super::{Services, page::PageTokens, status};
 use crate::{
-    auth::Caller,
-    domain::{ids::AccountId, sha256::Sha256},
+    call_context::CallContext,
+    domain::{caller::Caller, ids::AccountId, sha256::Sha256},
     messages::{message_json, wire},
     store::{Account, WriteMode},
 };
@@ -23,20 +23,19 @@ pub struct Call {
 impl Services {
     /// The call of an rpc on the account of its caller, and the message of its request.
     pub fn call<M>(&self, rpc: &'static str, request: Request<M>) -> Result<(Call, M), Status> {
-        let (_, mut extensions, message) = request.into_parts();
+        let context = CallContext::current();
+        let caller = context.as_ref().and_then(|call| call.caller.get());
         let Caller {
             account, subject, ..
-        } = extensions
-            .remove::<Caller>()
-            .ok_or_else(|| status::credentials_missing("the call carries no credentials"))?;
+        } = caller.ok_or_else(|| status::credentials_missing("the call carries no credentials"))?;
         let call = Call {
-            account: self.store.account(&account).with_subject(subject),
+            account: self.store.account(account).with_subject(subject.clone()),
             rpc,
-            id: account,
+            id: account.clone(),
             page_key: *self.store.page_key(),
             page_bytes: self.page_bytes,
         };
-        Ok((call, message))
+        Ok((call, request.into_inner()))
     }
 }
 
@@ -58,8 +57,10 @@ impl Call {
     pub fn digest(&self, request: &impl Message, without: &[&str]) -> [u8; 32] {
         let bytes = request.encode_to_vec();
         let descriptor = message_json::descriptor(&format!("{}Request", self.rpc));
+        #[allow(clippy::expect_used)]
+        let descriptor = descriptor.expect("the build script names each rpc after its request");
         let is_part = |number| {
-            let field = descriptor.as_ref().and_then(|it| it.get_field(number));
+            let field = descriptor.get_field(number);
             field.is_none_or(|field| !without.contains(&field.name()))
         };
         let fields = wire::fields(&bytes).unwrap_or_default().into_iter();

@@ -1,6 +1,6 @@
 //! The scope that each rpc requires.
 
-use crate::{auth::Scope, messages::message_json::services};
+use crate::{domain::caller::Scope, messages::message_json::services};
 
 /// Every rpc of the contract as `package.Service/Method`.
 pub fn rpcs() -> Vec<String> {

@@ -8,10 +8,10 @@ use tonic::{Status, metadata::MetadataValue};
 use uuid::Uuid;
 
 use crate::{
-    auth::Scope,
     call_context::{CallContext, DeadlineSource},
     domain::{
         Error, Missing, Outage, SizedResource,
+        caller::Scope,
         external_id::TakenId,
         ids::RoleId,
         translation_work::ResourceId,
@@ -55,7 +55,7 @@ impl From<Error> for Status {
             }
             Error::Internal(class) => {
                 // The id of the call in the log, so that all its lines are found.
-                let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
+                let id = CallContext::current().map_or_else(Uuid::now_v7, |call| call.id);
                 let request_id = id.to_string();
                 tracing::error!(request_id, class, "internal error");
                 internal(&request_id)

@@ -6,28 +6,19 @@
 mod admit;
 mod authenticate;
 mod deadline;
-mod error_details;
 mod message;
 mod metrics;
 mod probes;
 mod protocol;
 mod record;
 
-use std::{
-    convert::Infallible,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use futures_util::{
-    FutureExt,
-    future::{Either, Map},
-};
+use futures_util::{FutureExt, future::Either};
 use http::{HeaderValue, Request, Response};
 use tonic::{Status, body::Body, codegen::Service, service::Routes};
 use tonic_web::GrpcWebLayer;
-use tower::{Layer, ServiceBuilder};
+use tower::{Layer, ServiceBuilder, layer::layer_fn, service_fn};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
 use self::metrics::CallMetrics;
@@ -37,72 +28,72 @@ use super::{
     routes::{ContractRoutes, contract},
 };
 use crate::{
-    auth::Authenticator, call_limits::CallLimits, config::Config,
-    proto::decoded_size::DecodedSizes, telemetry::Tracer,
+    auth::Authenticator, call_context::CallContext, call_limits::CallLimits, config::Config,
+    proto::decoded_size::DecodedSizes,
 };
 
 /// What the layers of all calls share.
-pub struct CallState {
+pub struct LayerState {
     pub authenticator: Authenticator,
-    pub limits: Arc<CallLimits>,
+    pub limits: &'static CallLimits,
     pub metrics: CallMetrics,
     /// The services of the contract, once the database is open.
     pub contract: ContractRoutes,
     health: HealthMonitor,
-    tracer: Option<Tracer>,
     sizes: DecodedSizes,
     request_timeout: Duration,
     max_message_bytes: usize,
 }
 
-impl CallState {
+impl LayerState {
+    /// Lives as long as the process, so that no layer counts references.
     pub fn new(
         config: &Config,
         authenticator: Authenticator,
-        tracer: Option<Tracer>,
         health: HealthMonitor,
-    ) -> Self {
-        Self {
+    ) -> &'static Self {
+        Box::leak(Box::new(Self {
             authenticator,
             limits: CallLimits::new(config.limits.max_inflight_bytes),
             metrics: CallMetrics::new(),
             contract: ContractRoutes::new(),
             health,
-            tracer,
             sizes: DecodedSizes::for_api(),
             request_timeout: config.limits.request_timeout,
             max_message_bytes: config.limits.max_message_bytes,
-        }
+        }))
     }
 }
 
 /// The service of the port: each call passes the layers from top to bottom.
 pub fn port(
-    state: &'static CallState,
+    state: &'static LayerState,
     cors_origins: &[HeaderValue],
     health_and_reflection: Routes,
-) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
-+ Clone
-+ Send
-+ 'static {
-    let probes = ServiceBuilder::new()
+) -> impl Next + 'static {
+    let mut probes = ServiceBuilder::new()
         .layer(layer(state, probes::bound))
         .service(health_and_reflection.prepare());
-    let contract = ServiceBuilder::new()
-        // A request id, a trace, a log line and metrics, however the call ends. Panics are caught.
+    let mut contract = ServiceBuilder::new()
+        // A request id, a trace, a log line and metrics, however the call ends. Panics are caught, and
+        // every error gets the details of the contract.
         .layer(layer(state, record::record))
         .layer(layer(state, deadline::enforce))
         .layer(layer(state, authenticate::authenticate))
         // The message is received, and the call waits for a permit.
         .layer(layer(state, admit::admit))
-        .layer(layer(state, error_details::complete))
-        .service(layer(state, contract).layer(()));
+        .service(service_fn(move |request| contract(state, request)));
     ServiceBuilder::new()
         .option_layer(cors(cors_origins))
         .layer(layer(state, protocol::require_grpc))
         // Translates calls of browsers.
         .layer(GrpcWebLayer::new())
-        .service(Port { probes, contract })
+        .service(service_fn(
+            move |request: Request<Body>| match probes::is_probe(request.uri().path()) {
+                true => Either::Left(probes.call(request)),
+                false => Either::Right(contract.call(request)),
+            },
+        ))
 }
 
 /// Allows pages of these origins to make calls, if there are any.
@@ -123,59 +114,30 @@ fn cors(origins: &[HeaderValue]) -> Option<CorsLayer> {
     )
 }
 
-/// A layer that is an asynchronous function of the state, a request, and the service below it.
-fn layer<F>(state: &'static CallState, function: F) -> FunctionLayer<F> {
-    FunctionLayer { state, function }
-}
-
-#[derive(Clone)]
-struct FunctionLayer<F> {
-    state: &'static CallState,
-    function: F,
-}
-
-impl<S, F: Clone> Layer<S> for FunctionLayer<F> {
-    type Service = FunctionService<F, S>;
-
-    fn layer(&self, next: S) -> Self::Service {
-        FunctionService {
-            layer: self.clone(),
-            next,
-        }
-    }
-}
-
-#[derive(Clone)]
-struct FunctionService<F, S> {
-    layer: FunctionLayer<F>,
-    next: S,
-}
-
+/// The response to a call, or the error that becomes one.
 pub type Outcome = Result<Response<Body>, Status>;
 
-impl<F, S, R> Service<Request<Body>> for FunctionService<F, S>
+/// A layer that is an asynchronous function of the state, a request, and the service below it.
+fn layer<S, F, R>(
+    state: &'static LayerState,
+    function: F,
+) -> impl Layer<S, Service = impl Next + use<S, F, R>>
 where
-    F: Fn(&'static CallState, Request<Body>, S) -> R,
-    R: Future<Output = Outcome>,
-    S: Clone,
+    S: Next,
+    F: Fn(&'static LayerState, Request<Body>, S) -> R + Clone + Send,
+    R: Future<Output = Outcome> + Send,
 {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Map<R, fn(Outcome) -> Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // All services below are always ready.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let response = (self.layer.function)(self.layer.state, request, self.next.clone());
-        response.map(|outcome| Ok(outcome.unwrap_or_else(Status::into_http)))
-    }
+    layer_fn(move |next: S| {
+        let function = function.clone();
+        service_fn(move |request| {
+            let outcome = function(state, request, next.clone());
+            outcome.map(|outcome| Ok(outcome.unwrap_or_else(Status::into_http)))
+        })
+    })
 }
 
-/// The service below a layer.
-trait Next:
+/// A service that is always ready, and answers each call.
+pub trait Next:
     Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone + Send
 {
 }
@@ -195,27 +157,8 @@ fn run(mut next: impl Next, request: Request<Body>) -> impl Future<Output = Outc
     })
 }
 
-/// Health and reflection, or the contract.
-#[derive(Clone)]
-struct Port<P, C> {
-    probes: P,
-    contract: C,
-}
-
-impl<P: Next, C: Next> Service<Request<Body>> for Port<P, C> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Either<P::Future, C::Future>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if probes::is_probe(request.uri().path()) {
-            Either::Left(self.probes.call(request))
-        } else {
-            Either::Right(self.contract.call(request))
-        }
-    }
+/// The call that a layer below [`record`] handles.
+fn current_call() -> Arc<CallContext> {
+    #[allow(clippy::expect_used)]
+    CallContext::current().expect("`record` is above this layer")
 }

@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 use self::sampled::SampledMetrics;
 use super::{
     health::{HealthMonitor, HealthState},
-    layers::CallState,
+    layers::LayerState,
     listen::Connections,
     tls::ServerTls,
 };
@@ -48,7 +48,7 @@ pub struct OperationsEndpoint {
 
 /// The parts of the server that the metrics and the readiness are read from.
 pub struct MetricSources {
-    pub calls: &'static CallState,
+    pub calls: &'static LayerState,
     pub health: HealthMonitor,
     pub connections: Arc<Connections>,
     pub tls: Option<ServerTls>,
@@ -74,7 +74,7 @@ impl OperationsEndpoint {
         );
         sources.calls.metrics.register(own);
         let limit = Gauge::<i64>::default();
-        limit.set(i64::try_from(sources.calls.limits.max_bytes()).unwrap_or(i64::MAX));
+        limit.set(i64::try_from(sources.calls.limits.max_work_bytes()).unwrap_or(i64::MAX));
         own.register_with_unit(
             "inflight_limit",
             "Most bytes that calls hold at once",
@@ -84,7 +84,7 @@ impl OperationsEndpoint {
         own.register(
             "rejected_calls",
             "Calls that were refused with OVERLOADED, by the limit that was reached",
-            sources.calls.limits.rejected(),
+            sources.calls.limits.rejected.clone(),
         );
         own.register_collector(Box::new(SampledMetrics(Arc::clone(&sources))));
         Self {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use opentelemetry::context::FutureExt;
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
     DeleteMany, IsolationLevel, QueryFilter, Select, Statement, TransactionOptions,
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     analysis_threads::AnalysisThreads,
-    call_context::{CallContext, CallSpans, WorkMemory},
+    call_context::{CallContext, WorkMemory},
     domain::{self, Error, SizedResource, ids::AccountId},
 };
 
@@ -136,8 +137,8 @@ impl Account {
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
         let db = self.store.inner.connections.pools.reader.clone();
         let begin = async move { begin_snapshot(&db).await };
-        let begin = CallSpans::for_current_call().scope(begin);
-        let begun = tokio::spawn(begin.in_current_span()).await;
+        let begin = begin.with_current_context().in_current_span();
+        let begun = tokio::spawn(begin).await;
         Ok(Snapshot {
             transaction: begun.map_err(|_| Error::Internal("a BEGIN panicked".to_owned()))??,
             account: self.id.clone(),

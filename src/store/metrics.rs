@@ -13,7 +13,7 @@ use prometheus_client::{
 use sea_orm::{DatabaseConnection, DbBackend};
 use sqlx::{Database, Pool};
 
-use crate::call_context::CallContext;
+use crate::telemetry;
 
 /// Upper bounds in seconds, from the read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 16] = [
@@ -102,7 +102,7 @@ impl StoreMetrics {
                 "read" => "database read",
                 _ => "database change",
             };
-            CallContext::record_span(span, info.elapsed, info.failed);
+            telemetry::record_span(span, info.elapsed, info.failed);
         });
     }
 
@@ -122,7 +122,7 @@ impl StoreMetrics {
         let outcome = write.await;
         let took = begun.elapsed();
         self.writes.observe(took.as_secs_f64());
-        CallContext::record_span("database write", took, outcome.is_err());
+        telemetry::record_span("database write", took, outcome.is_err());
         outcome
     }
 

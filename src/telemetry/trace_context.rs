@@ -4,11 +4,7 @@
 use std::collections::HashMap;
 
 use http::HeaderMap;
-use opentelemetry::{
-    Context,
-    propagation::TextMapPropagator,
-    trace::{SpanContext, TraceContextExt},
-};
+use opentelemetry::{Context, propagation::TextMapPropagator};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 
 const HEADERS: [&str; 2] = ["traceparent", "tracestate"];
@@ -16,13 +12,14 @@ const HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 /// `tracestate` until they are exported.
 const MAX_HEADER_BYTES: usize = 512;
 
-/// The caller's span. Malformed headers are ignored, so they never fail a call.
-pub fn from_headers(headers: &HeaderMap) -> Option<SpanContext> {
+/// A context with the caller's span, if any. Malformed headers are ignored, so they never fail a call.
+pub fn from_headers(headers: &HeaderMap) -> Context {
+    if !headers.contains_key(HEADERS[0]) {
+        return Context::new();
+    }
     let texts = HEADERS.map(|name| Some((name.to_owned(), joined(headers, name)?)));
     let texts: HashMap<String, String> = texts.into_iter().flatten().collect();
-    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &texts);
-    let span = context.span().span_context().clone();
-    span.is_valid().then_some(span)
+    TraceContextPropagator::new().extract_with_context(&Context::new(), &texts)
 }
 
 /// Joins all headers of this name into one list. Two `traceparent` headers are invalid together, so
@@ -38,6 +35,7 @@ fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
 #[allow(clippy::expect_used)]
 mod tests {
     use http::HeaderValue;
+    use opentelemetry::trace::{SpanContext, TraceContextExt};
     use proptest::prelude::*;
 
     use super::*;
@@ -52,7 +50,8 @@ mod tests {
                 headers.append(name, value.expect("a header's value"));
             }
         }
-        from_headers(&headers)
+        let span = from_headers(&headers).span().span_context().clone();
+        span.is_valid().then_some(span)
     }
 
     #[test]

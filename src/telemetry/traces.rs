@@ -7,14 +7,15 @@
 
 use std::{
     env,
+    sync::OnceLock,
     time::{Duration, SystemTime},
 };
 
-use http::Uri;
+use http::{HeaderMap, Uri};
 use opentelemetry::{
     Context, KeyValue,
     trace::{
-        Span as _, SpanContext, SpanKind, Status as SpanStatus, TraceContextExt, Tracer as _,
+        Span as _, SpanKind, Status as SpanStatus, TraceContextExt, Tracer as _,
         TracerProvider as _,
     },
 };
@@ -22,7 +23,7 @@ use opentelemetry_otlp::WithTonicConfig;
 use opentelemetry_sdk::{
     Resource,
     resource::EnvResourceDetector,
-    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider, Span},
+    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider},
 };
 use tokio::{
     task::spawn_blocking,
@@ -34,7 +35,7 @@ use tonic::{
 };
 use tracing::warn;
 
-use crate::call_context::SpanRecorder;
+use super::trace_context;
 
 /// Spans that wait for export; further ones are dropped.
 const MAX_QUEUED_SPANS: usize = 4096;
@@ -46,6 +47,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a shutdown waits for the export of the last spans.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Makes the spans of the process; unset if they are not exported.
+static TRACER: OnceLock<SdkTracer> = OnceLock::new();
+
 /// Why traces cannot be exported. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[error("EXPERTISE_OTLP_ENDPOINT is \"{endpoint}\": {reason}")]
@@ -54,10 +58,8 @@ pub struct TracesError {
     reason: String,
 }
 
-pub struct Traces {
-    provider: SdkTracerProvider,
-    tracer: SdkTracer,
-}
+/// The export of the spans of the process.
+pub struct Traces(SdkTracerProvider);
 
 impl Traces {
     /// Starts exporting spans to a collector, which need not be reachable yet. Must be called
@@ -89,13 +91,8 @@ impl Traces {
             // OTEL_TRACES_SAMPLER decides what is sampled; by default the caller does.
             .with_resource(resource)
             .build();
-        let tracer = provider.tracer(env!("CARGO_PKG_NAME"));
-        Ok(Self { provider, tracer })
-    }
-
-    /// A tracer whose spans are exported here.
-    pub fn tracer(&self) -> Tracer {
-        Tracer(self.tracer.clone())
+        let _ = TRACER.set(provider.tracer(env!("CARGO_PKG_NAME")));
+        Ok(Self(provider))
     }
 
     /// Exports the remaining spans. Stops at `deadline`, and after `SHUTDOWN_TIMEOUT` at the
@@ -103,7 +100,7 @@ impl Traces {
     pub async fn end(self, deadline: Instant) {
         let deadline = deadline.min(Instant::now() + SHUTDOWN_TIMEOUT);
         let left = deadline.saturating_duration_since(Instant::now());
-        let shutdown = spawn_blocking(move || self.provider.shutdown_with_timeout(left));
+        let shutdown = spawn_blocking(move || self.0.shutdown_with_timeout(left));
         if !matches!(timeout_at(deadline, shutdown).await, Ok(Ok(Ok(())))) {
             warn!("the last traces were not exported");
         }
@@ -133,71 +130,44 @@ fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> 
         .map_err(|error| format!("no exporter can be set up: {error}"))
 }
 
-#[derive(Clone)]
-pub struct Tracer(SdkTracer);
-
-/// How a call ended.
-pub struct SpanOutcome<'a> {
-    pub code: Code,
-    /// The error reason; empty for OK.
-    pub reason: &'a str,
-    /// The caller's account; empty without valid credentials.
-    pub account: &'a str,
+/// Starts the span of a call with these headers; `rpc` is `package.Service/Method`. If spans are not
+/// exported, the context has the caller's span, if any.
+pub fn begin_call(rpc: &str, request_id: impl ToString, headers: &HeaderMap) -> Context {
+    let parent = trace_context::from_headers(headers);
+    let Some(tracer) = TRACER.get() else {
+        return parent;
+    };
+    let (service, method) = rpc.split_once('/').unwrap_or((rpc, ""));
+    let span = tracer
+        .span_builder(rpc.to_owned())
+        .with_kind(SpanKind::Server)
+        .with_attributes([
+            KeyValue::new("rpc.system", "grpc"),
+            KeyValue::new("rpc.service", service.to_owned()),
+            KeyValue::new("rpc.method", method.to_owned()),
+            KeyValue::new("expertise.request_id", request_id.to_string()),
+        ]);
+    let span = tracer.build_with_context(span, &parent);
+    parent.with_span(span)
 }
 
-/// The span of a call in progress.
-pub struct CallSpan(Span);
-
-impl Tracer {
-    /// Starts the span of a call; `rpc` is `package.Service/Method`.
-    pub fn call(
-        &self,
-        rpc: &str,
-        request_id: impl ToString,
-        parent: Option<SpanContext>,
-    ) -> CallSpan {
-        let (service, method) = rpc.split_once('/').unwrap_or((rpc, ""));
-        let span = self
-            .0
-            .span_builder(rpc.to_owned())
-            .with_kind(SpanKind::Server)
-            .with_attributes([
-                KeyValue::new("rpc.system", "grpc"),
-                KeyValue::new("rpc.service", service.to_owned()),
-                KeyValue::new("rpc.method", method.to_owned()),
-                KeyValue::new("expertise.request_id", request_id.to_string()),
-            ]);
-        let parent = parent.map_or_else(Context::new, |parent| {
-            Context::new().with_remote_span_context(parent)
-        });
-        CallSpan(self.0.build_with_context(span, &parent))
+/// Ends the span of a call. `reason` is empty for OK, and `account` without valid credentials.
+pub fn end_call(call: &Context, code: Code, reason: &str, account: &str) {
+    if TRACER.get().is_none() {
+        return;
     }
-}
-
-impl CallSpan {
-    pub fn context(&self) -> &SpanContext {
-        self.0.span_context()
-    }
-
-    pub fn end(mut self, outcome: &SpanOutcome<'_>) {
-        let SpanOutcome {
-            code,
-            reason,
-            account,
-        } = *outcome;
-        let number = i64::from(i32::from(code));
-        self.0
-            .set_attribute(KeyValue::new("rpc.grpc.status_code", number));
-        for (name, value) in [("expertise.account", account), ("expertise.reason", reason)] {
-            if !value.is_empty() {
-                self.0.set_attribute(KeyValue::new(name, value.to_owned()));
-            }
+    let span = call.span();
+    let number = i64::from(i32::from(code));
+    span.set_attribute(KeyValue::new("rpc.grpc.status_code", number));
+    for (name, value) in [("expertise.account", account), ("expertise.reason", reason)] {
+        if !value.is_empty() {
+            span.set_attribute(KeyValue::new(name, value.to_owned()));
         }
-        if is_server_error(code) {
-            self.0.set_status(SpanStatus::error(""));
-        }
-        self.0.end();
     }
+    if is_server_error(code) {
+        span.set_status(SpanStatus::error(""));
+    }
+    span.end();
 }
 
 /// The codes that OpenTelemetry classifies as server errors.
@@ -213,35 +183,24 @@ fn is_server_error(code: Code) -> bool {
     )
 }
 
-/// Records child spans of a sampled call.
-pub struct ChildSpans {
-    tracer: Tracer,
-    parent: SpanContext,
-}
-
-impl ChildSpans {
-    /// A recorder for the call; `None` when its trace is not sampled.
-    pub fn for_call(tracer: &Tracer, call: &CallSpan) -> Option<Self> {
-        call.context().is_sampled().then(|| Self {
-            tracer: tracer.clone(),
-            parent: call.context().clone(),
-        })
+/// Records an operation that ended just now and took `duration`, below the span of the current call, if that
+/// is sampled.
+pub fn record_span(name: &'static str, duration: Duration, failed: bool) {
+    let Some(tracer) = TRACER.get() else {
+        return;
+    };
+    let call = Context::current();
+    if !call.span().span_context().is_sampled() {
+        return;
     }
-}
-
-impl SpanRecorder for ChildSpans {
-    fn record(&self, name: &'static str, duration: Duration, failed: bool) {
-        let now = SystemTime::now();
-        let tracer = &self.tracer.0;
-        let span = tracer
-            .span_builder(name)
-            .with_kind(SpanKind::Client)
-            .with_start_time(now.checked_sub(duration).unwrap_or(now));
-        let parent = Context::new().with_remote_span_context(self.parent.clone());
-        let mut span = tracer.build_with_context(span, &parent);
-        if failed {
-            span.set_status(SpanStatus::error(""));
-        }
-        span.end_with_timestamp(now);
+    let now = SystemTime::now();
+    let span = tracer
+        .span_builder(name)
+        .with_kind(SpanKind::Client)
+        .with_start_time(now.checked_sub(duration).unwrap_or(now));
+    let mut span = tracer.build_with_context(span, &call);
+    if failed {
+        span.set_status(SpanStatus::error(""));
     }
+    span.end_with_timestamp(now);
 }

@@ -3,7 +3,7 @@
 use http::Request;
 use tonic::body::Body;
 
-use super::{CallState, Next, Outcome, protocol, record::call_of, run};
+use super::{LayerState, Next, Outcome, current_call, protocol, run};
 use crate::{
     auth::Rejection,
     grpc::{self, status},
@@ -11,8 +11,8 @@ use crate::{
 
 /// Refuses unknown rpcs, and calls whose credentials do not have the scope of the rpc.
 pub async fn authenticate(
-    state: &'static CallState,
-    mut request: Request<Body>,
+    state: &'static LayerState,
+    request: Request<Body>,
     next: impl Next,
 ) -> Outcome {
     let path = request.uri().path();
@@ -20,14 +20,14 @@ pub async fn authenticate(
     let max_credential_bytes = state.authenticator.max_credential_bytes();
     protocol::check_headers(request.headers(), max_credential_bytes)?;
     let authenticated = state.authenticator.authenticate(request.headers()).await;
-    let caller = authenticated.map_err(|rejection| match rejection {
+    let authenticated = authenticated.map_err(|rejection| match rejection {
         Rejection::Missing(what) => status::credentials_missing(&what),
         Rejection::Invalid(what) => status::credentials_invalid(&what),
     })?;
-    call_of(&request).set_caller(caller.clone());
-    if !caller.may(scope) {
+    let call = current_call();
+    let caller = call.caller.get_or_init(|| authenticated);
+    if !caller.scopes.contains(&scope) {
         return Err(status::scope_missing(scope, &caller.scopes));
     }
-    request.extensions_mut().insert(caller);
     run(next, request).await
 }

@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use http::{HeaderMap, HeaderValue, Request};
 use tonic::{Status, body::Body};
 
-use super::{CallState, Next, Outcome, record::call_of, run};
+use super::{LayerState, Next, Outcome, current_call, run};
 use crate::{
     auth::Scope,
     grpc::{self, status},
@@ -16,30 +16,29 @@ const GRPC_TIMEOUT: &str = "grpc-timeout";
 const EARLIER: Duration = Duration::from_millis(1);
 
 /// Ends a call at its deadline: that of the caller or of the server, whichever comes first.
-pub async fn enforce(_: &'static CallState, request: Request<Body>, next: impl Next) -> Outcome {
-    let call = call_of(&request);
+pub async fn enforce(_: &'static LayerState, request: Request<Body>, next: impl Next) -> Outcome {
+    let call = current_call();
     if let Some(timeout) = requested(request.headers())? {
-        call.context.set_timeout(timeout);
+        call.set_timeout(timeout);
     }
     let scope = grpc::required_scope(request.uri().path()).unwrap_or(Scope::Read);
     let work = pin!(run(next, request));
-    let answer = call.context.until_deadline(work).await;
+    let answer = call.until_deadline(work).await;
     answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
 }
 
 /// The timeout that the caller requests, if any; of several the shortest.
 pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
-    let timeouts = headers.get_all(GRPC_TIMEOUT).iter().map(|value| {
-        let timeout = parse(value).map(|timeout| timeout.saturating_sub(EARLIER));
-        timeout.ok_or_else(|| {
-            status::invalid_metadata(
-                GRPC_TIMEOUT,
-                "must be 1 to 8 digits and one of the units H M S m u n",
-            )
-        })
-    });
-    let timeouts: Vec<Duration> = timeouts.collect::<Result<_, _>>()?;
-    Ok(timeouts.into_iter().min())
+    let mut shortest = None;
+    for value in headers.get_all(GRPC_TIMEOUT) {
+        let timeout = parse(value).ok_or_else(|| {
+            let form = "must be 1 to 8 digits and one of the units H M S m u n";
+            status::invalid_metadata(GRPC_TIMEOUT, form)
+        })?;
+        let timeout = timeout.saturating_sub(EARLIER);
+        shortest = Some(shortest.map_or(timeout, |shortest| timeout.min(shortest)));
+    }
+    Ok(shortest)
 }
 
 /// One to eight digits and a unit: `H` `M` `S` `m` `u` `n`.

@@ -2,18 +2,14 @@
 //! whatever else the server does, and are not recorded. Their headers, messages and time are
 //! bounded; only a watch without a timeout goes on.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-};
-
-use bytes::Bytes;
+use futures_util::stream;
 use http::{HeaderMap, Request};
-use http_body::{Body as HttpBody, Frame};
-use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt, StreamBody};
+use tokio::time::{Instant, timeout_at};
 use tonic::{Status, body::Body};
 
-use super::{CallState, Next, Outcome, deadline, protocol, run};
+use super::{LayerState, Next, Outcome, deadline, protocol, run};
 use crate::{auth::Scope, call_context::DeadlineSource, grpc::status};
 
 /// Health, and both versions of reflection, which have the same messages.
@@ -31,7 +27,7 @@ pub fn is_probe(path: &str) -> bool {
     PACKAGES.iter().any(|package| path.starts_with(package))
 }
 
-pub async fn bound(state: &'static CallState, request: Request<Body>, next: impl Next) -> Outcome {
+pub async fn bound(state: &'static LayerState, request: Request<Body>, next: impl Next) -> Outcome {
     protocol::check_headers(request.headers(), 0)?;
     let requested = deadline::requested(request.headers())?;
     let (limit, now) = (state.request_timeout, Instant::now());
@@ -40,8 +36,7 @@ pub async fn bound(state: &'static CallState, request: Request<Body>, next: impl
         _ => (now + limit, DeadlineSource::Server),
     };
     let ends = match (request.uri().path(), requested) {
-        (WATCH, Some(requested)) => Some((now + requested, DeadlineSource::Caller)),
-        (WATCH, None) => None,
+        (WATCH, requested) => requested.map(|it| (now + it, DeadlineSource::Caller)),
         _ => Some((begins, source)),
     };
     if Instant::now() >= begins {
@@ -49,52 +44,38 @@ pub async fn bound(state: &'static CallState, request: Request<Body>, next: impl
     }
     let answer = timeout_at(begins, run(next, request)).await;
     let response = answer.map_err(|_| exceeded(source))??;
-    Ok(response.map(|inner| {
-        Body::new(BoundedBody {
-            inner,
-            end: ends.map(|(at, source)| (Box::pin(sleep_until(at)), source)),
-            is_ended: false,
-        })
-    }))
+    match ends {
+        // An error has no body: clients of gRPC's C core accept no other end of it.
+        Some((at, source)) if !response.body().is_end_stream() => {
+            Ok(response.map(|body| until(at, source, body)))
+        }
+        _ => Ok(response),
+    }
+}
+
+/// The body until this time, and then an error.
+fn until(at: Instant, source: DeadlineSource, body: Body) -> Body {
+    let frames = stream::unfold(Some(body), move |body| async move {
+        let mut body = body?;
+        let in_time = async {
+            // A peer that reads slowly may always have a frame ready.
+            match Instant::now() < at {
+                true => timeout_at(at, body.frame()).await.ok(),
+                false => None,
+            }
+        };
+        match in_time.await {
+            Some(frame) => Some((frame?, Some(body))),
+            None => {
+                let mut trailers = HeaderMap::new();
+                let added = exceeded(source).add_header(&mut trailers);
+                Some((added.map(|()| Frame::trailers(trailers)), None))
+            }
+        }
+    });
+    Body::new(StreamBody::new(frames))
 }
 
 fn exceeded(source: DeadlineSource) -> Status {
     status::deadline_exceeded(Scope::Read, source)
-}
-
-/// The body of a response, which ends in time.
-struct BoundedBody {
-    inner: Body,
-    end: Option<(Pin<Box<Sleep>>, DeadlineSource)>,
-    is_ended: bool,
-}
-
-impl HttpBody for BoundedBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if self.is_ended {
-            return Poll::Ready(None);
-        }
-        // First, as a peer that reads slowly may always have a frame ready.
-        if let Some((timer, source)) = &mut self.end
-            && timer.as_mut().poll(context).is_ready()
-        {
-            let mut trailers = HeaderMap::new();
-            let added = exceeded(*source).add_header(&mut trailers);
-            self.is_ended = true;
-            return Poll::Ready(Some(added.map(|()| Frame::trailers(trailers))));
-        }
-        Pin::new(&mut self.inner).poll_frame(context)
-    }
-
-    // So that the HEADERS frame of an error has END_STREAM: clients of gRPC's C core accept no other
-    // end.
-    fn is_end_stream(&self) -> bool {
-        self.is_ended || self.inner.is_end_stream()
-    }
 }

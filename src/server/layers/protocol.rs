@@ -6,7 +6,7 @@ use http::{
 };
 use tonic::{Status, body::Body};
 
-use super::{CallState, Next, Outcome, run};
+use super::{LayerState, Next, Outcome, run};
 use crate::grpc::status;
 
 /// The largest headers of a call, without its credentials, which have a limit of
@@ -20,7 +20,7 @@ const GRPC_ENCODING: &str = "grpc-encoding";
 /// Refuses a request that is neither gRPC nor gRPC-Web, such as one for a page, or whose messages are not encoded
 /// by Protocol Buffers.
 pub async fn require_grpc(
-    _: &'static CallState,
+    _: &'static LayerState,
     request: Request<Body>,
     next: impl Next,
 ) -> Outcome {

@@ -4,10 +4,7 @@
 use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     task::{Context, Poll},
     time::Duration,
 };
@@ -16,21 +13,16 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::Request;
 use http_body::{Body as HttpBody, Frame};
-use opentelemetry::trace::{SpanContext, TraceId};
-use tokio::{task::AbortHandle, time::sleep};
+use opentelemetry::{context::FutureExt as _, trace::TraceContextExt};
+use tokio::{task::JoinSet, time::sleep};
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt;
-use tracing::{Instrument, error, field, info, info_span};
+use tracing::{Instrument, debug, error, field, info, info_span};
 use uuid::Uuid;
 
-use super::{CallState, Next, Outcome, metrics::RpcMetrics, run};
+use super::{LayerState, Next, Outcome, metrics::RpcMetrics, run};
 use crate::{
-    auth::Caller,
-    call_context::{CallContext, CallGuard, SpanRecorder},
-    grpc::status,
-    proto::code_name,
-    server::listen::Peer,
-    telemetry::{CallSpan, ChildSpans, SpanOutcome, trace_context},
+    call_context::CallContext, grpc::status, proto::code_name, server::listen::Peer, telemetry,
 };
 
 /// The longest path that is repeated in a log line or an answer, in characters.
@@ -46,128 +38,88 @@ const SPLIT_CHUNK_BYTES: usize = 255;
 
 /// Records a call, and catches its panics.
 pub async fn record(
-    state: &'static CallState,
-    mut request: Request<Body>,
+    state: &'static LayerState,
+    request: Request<Body>,
     next: impl Next,
 ) -> Outcome {
-    let mut record = CallRecord::new(state, &request);
-    let call = Arc::clone(&record.call);
-    let id = call.context.id();
-    request.extensions_mut().insert(Arc::clone(&call));
-    let work = call.context.clone().scope(run(next, request));
-    let work = work.instrument(info_span!("call", request_id = %id));
+    let path = request.uri().path().trim_start_matches('/');
+    let rpc = path.chars().take(MAX_PATH_CHARS).collect();
+    let id = Uuid::now_v7();
+    let call = CallContext::new(id, rpc, state.request_timeout, state.limits);
+    let trace = telemetry::begin_call(&call.rpc, id, request.headers());
+    let mut record = CallRecord {
+        metrics: state.metrics.begin(request.uri().path()),
+        peer: request.extensions().get::<Peer>().cloned(),
+        trace: trace.clone(),
+        sent_bytes: 0,
+        outcome: None,
+        call: Arc::clone(&call),
+    };
+    // Boxed, as each future around it would move it.
+    let work = call.scope(Box::pin(run(next, request)));
+    let work = work
+        .with_context(trace)
+        .instrument(info_span!("call", request_id = %id));
     let response = match AssertUnwindSafe(work).catch_unwind().await {
         Ok(outcome) => outcome?,
         Err(_) => {
-            let request_id = id.to_string();
-            error!(request_id, rpc = call.rpc, "a call panicked");
+            let (request_id, rpc) = (id.to_string(), &record.call.rpc);
+            error!(request_id, rpc, "a call panicked");
             status::internal(&request_id).into_http()
         }
     };
-    let read_timeout = state.request_timeout + READ_TIMEOUT;
     // An error is in the headers. Any other response has a body, whose trailers end the call.
-    match Status::from_header_map(response.headers()) {
-        None => Ok(response.map(|inner| {
+    let Some(status) = Status::from_header_map(response.headers()) else {
+        let read_timeout = state.request_timeout + READ_TIMEOUT;
+        return Ok(response.map(|inner| {
             Body::new(RecordedBody {
                 inner,
                 record,
                 read_timeout,
                 unsent: Bytes::new(),
             })
-        })),
-        Some(status) => {
-            // A request breaks off when the caller disconnects. Its call ends as cancelled.
-            if !call.is_broken.load(Relaxed) {
-                record.end(&status);
-            }
-            Ok(response)
-        }
+        }));
+    };
+    if status.details().is_empty() {
+        let status = with_details(&status, &record.call);
+        record.end(&status);
+        return Err(status);
     }
+    // A request breaks off when the caller disconnects. Its call ends as cancelled.
+    if !record.call.is_cancelled() {
+        record.end(&status);
+    }
+    Ok(response)
 }
 
-/// The call of a request that has passed [`record`].
-pub fn call_of(request: &Request<Body>) -> Arc<Call> {
-    let call = request.extensions().get::<Arc<Call>>();
-    #[allow(clippy::expect_used)]
-    Arc::clone(call.expect("`record` is above this layer"))
-}
-
-/// A call, as the layers know it.
-pub struct Call {
-    pub context: CallContext,
-    /// `package.Service/Method`, as the client sent it.
-    pub rpc: String,
-    caller: OnceLock<Caller>,
-    peer: Option<Peer>,
-    received_bytes: AtomicU64,
-    is_broken: AtomicBool,
-}
-
-impl Call {
-    pub fn set_caller(&self, caller: Caller) {
-        let _ = self.caller.set(caller);
+/// The error of the contract for one without its details. Errors of the services have them. Others come
+/// from tonic: they are about an unknown rpc, or a fault of the server.
+fn with_details(status: &Status, call: &CallContext) -> Status {
+    if status.code() == Code::Unimplemented {
+        return status::unimplemented(&format!("/{}", call.rpc));
     }
-
-    pub fn count_received(&self, bytes: usize) {
-        self.received_bytes.fetch_add(bytes as u64, Relaxed);
-    }
-
-    /// Reading the request failed below gRPC.
-    pub fn set_broken(&self) {
-        self.is_broken.store(true, Relaxed);
-    }
+    let request_id = call.id.to_string();
+    let (rpc, code) = (&call.rpc, code_name(status.code()));
+    error!(
+        request_id,
+        rpc, code, "a call ended in an error without details"
+    );
+    // Its text may quote the request.
+    debug!(request_id, text = status.message());
+    status::internal(&request_id)
 }
 
 /// What is recorded of a call. If it is dropped before [`CallRecord::end`], the client has cancelled.
 struct CallRecord {
-    call: Arc<Call>,
-    sent_bytes: u64,
+    call: Arc<CallContext>,
+    peer: Option<Peer>,
+    sent_bytes: usize,
     outcome: Option<(Code, String)>,
     metrics: &'static RpcMetrics,
-    trace: Option<TraceId>,
-    span: Option<CallSpan>,
-    _cancel_on_drop: CallGuard,
+    trace: opentelemetry::Context,
 }
 
 impl CallRecord {
-    fn new(state: &'static CallState, request: &Request<Body>) -> Self {
-        let id = Uuid::now_v7();
-        let path = request.uri().path().trim_start_matches('/');
-        let rpc: String = match path.len() {
-            ..=MAX_PATH_CHARS => path.to_owned(),
-            _ => path.chars().take(MAX_PATH_CHARS).collect(),
-        };
-        let parent = trace_context::from_headers(request.headers());
-        let parent_trace = parent.as_ref().map(SpanContext::trace_id);
-        let tracer = state.tracer.as_ref();
-        let span = tracer.map(|tracer| tracer.call(&rpc, id, parent));
-        let children = tracer.zip(span.as_ref());
-        let children = children.and_then(|(tracer, span)| ChildSpans::for_call(tracer, span));
-        let context = CallContext::new(
-            id,
-            state.request_timeout,
-            &state.limits,
-            children.map(|spans| Arc::new(spans) as Arc<dyn SpanRecorder>),
-        );
-        let own_trace = span.as_ref().map(|span| span.context().trace_id());
-        Self {
-            metrics: state.metrics.begin(request.uri().path()),
-            sent_bytes: 0,
-            outcome: None,
-            trace: own_trace.or(parent_trace),
-            span,
-            _cancel_on_drop: context.guard(),
-            call: Arc::new(Call {
-                context,
-                rpc,
-                caller: OnceLock::new(),
-                peer: request.extensions().get::<Peer>().cloned(),
-                received_bytes: AtomicU64::new(0),
-                is_broken: AtomicBool::new(false),
-            }),
-        }
-    }
-
     /// Notes the status that the client gets.
     fn end(&mut self, status: &Status) {
         let reason = status.get_details_error_info().map(|info| info.reason);
@@ -178,31 +130,26 @@ impl CallRecord {
 impl Drop for CallRecord {
     fn drop(&mut self) {
         let call = &self.call;
+        call.cancel();
         let (code, reason) = match &self.outcome {
             Some((code, reason)) => (*code, reason.as_str()),
             None => (Code::Cancelled, ""),
         };
         let caller = call.caller.get();
         let account = caller.map_or("", |caller| caller.account.as_str());
-        let (duration, waited) = call.context.durations();
+        let (duration, waited) = call.durations();
         self.metrics.end(code, reason, duration);
-        if let Some(span) = self.span.take() {
-            span.end(&SpanOutcome {
-                code,
-                reason,
-                account,
-            });
-        }
+        telemetry::end_call(&self.trace, code, reason, account);
+        let trace_id = self.trace.span().span_context().trace_id();
         info!(
             rpc = call.rpc,
             code = code_name(code),
             reason,
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
-            peer = call.peer.as_ref().map(|peer| field::display(peer.address())),
-            // The id of the call; not the `request_id` that a client chooses for retries.
-            request_id = %call.context.id(),
-            trace_id = self.trace.map(field::display),
+            peer = self.peer.as_ref().map(|peer| field::display(peer.address())),
+            request_id = %call.id,
+            trace_id = self.trace.has_active_span().then(|| field::display(trace_id)),
             bytes_in = call.received_bytes.load(Relaxed),
             bytes_out = self.sent_bytes,
             duration_us = duration.as_micros() as u64,
@@ -225,29 +172,25 @@ impl RecordedBody {
     /// Data that waits for the peer to take it. The transport may keep it after the body is
     /// dropped, so it holds what the call holds.
     fn send(&mut self, mut data: Bytes) -> Bytes {
-        let call = &self.record.call;
-        call.context.end_work();
-        self.record.sent_bytes += data.len() as u64;
+        let CallRecord { call, peer, .. } = &self.record;
+        call.end_work();
         if (SPLIT_CHUNK_BYTES..=MAX_SPLIT_BYTES).contains(&data.len()) {
             self.unsent = data.split_off(SPLIT_CHUNK_BYTES);
         }
-        let Some(peer) = call
-            .peer
-            .clone()
-            .filter(|_| data.len() > MAX_UNWATCHED_BYTES)
-        else {
+        let Some(peer) = peer.clone().filter(|_| data.len() > MAX_UNWATCHED_BYTES) else {
             return data;
         };
         let read_timeout = self.read_timeout;
-        let timer = tokio::spawn(async move {
+        let mut timer = JoinSet::new();
+        timer.spawn(async move {
             sleep(read_timeout).await;
             info!(peer = %peer.address(), "a connection is closed: its peer does not read its responses");
             peer.close();
         });
         Bytes::from_owner(UnreadResponse {
             data,
-            timer: timer.abort_handle(),
-            _context: call.context.clone(),
+            _timer: timer,
+            _call: Arc::clone(call),
         })
     }
 }
@@ -266,7 +209,10 @@ impl HttpBody for RecordedBody {
         }
         let polled = Pin::new(&mut self.inner).poll_frame(context);
         polled.map_ok(|frame| match frame.into_data() {
-            Ok(data) => Frame::data(self.send(data)),
+            Ok(data) => {
+                self.record.sent_bytes += data.len();
+                Frame::data(self.send(data))
+            }
             Err(frame) => {
                 if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
                     self.record.end(&status);
@@ -284,18 +230,13 @@ impl HttpBody for RecordedBody {
 /// A large response. The connection of a peer that does not read it in time is closed.
 struct UnreadResponse {
     data: Bytes,
-    timer: AbortHandle,
-    _context: CallContext,
+    /// Aborted when it is dropped.
+    _timer: JoinSet<()>,
+    _call: Arc<CallContext>,
 }
 
 impl AsRef<[u8]> for UnreadResponse {
     fn as_ref(&self) -> &[u8] {
         &self.data
-    }
-}
-
-impl Drop for UnreadResponse {
-    fn drop(&mut self) {
-        self.timer.abort();
     }
 }

@@ -24,7 +24,7 @@ impl fmt::Debug for SampledMetrics {
 impl Collector for SampledMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let sources = &self.0;
-        let limits = &sources.calls.limits;
+        let limits = sources.calls.limits;
         let ready = usize::from(sources.health.state() == HealthState::Serving);
         let (open, max) = (sources.connections.open(), sources.connections.max());
         let in_work =

@@ -14,6 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
+use opentelemetry::context::FutureExt as _;
 use sea_orm::{DatabaseTransaction, DbBackend};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
@@ -26,7 +27,7 @@ use super::{
     transactions::{MAX_TRANSACTION_TIME, Transactions},
 };
 use crate::{
-    call_context::{CallContext, CallSpans},
+    call_context::CallContext,
     domain::{Error, Outage},
     store::{
         Account, WriteMode, connect::Connections, error::StoreError, metrics::StoreMetrics,
@@ -59,8 +60,9 @@ pub(super) struct Job {
     max_bytes: MaxBytes,
     large_read_permit: Option<OwnedSemaphorePermit>,
     /// Keeps what the call holds until the write has ended.
-    call: Option<CallContext>,
-    spans: CallSpans,
+    call: Option<Arc<CallContext>>,
+    /// The trace of the call.
+    trace: opentelemetry::Context,
     /// Names the call in the log.
     log_span: Span,
     queued: Instant,
@@ -91,6 +93,9 @@ impl Writers {
                     group.push(job);
                 }
                 group.retain(|job| job.claim(&transactions.metrics));
+                if group.is_empty() {
+                    continue;
+                }
                 let transactions = transactions.clone();
                 tokio::spawn(async move {
                     transactions.run_group(group).await;
@@ -122,7 +127,7 @@ impl Writers {
             max_bytes,
             large_read_permit,
             call: CallContext::current(),
-            spans: CallSpans::for_current_call(),
+            trace: opentelemetry::Context::current(),
             log_span: Span::current(),
             queued: Instant::now(),
             is_claimed: Arc::clone(&is_claimed),
@@ -169,7 +174,7 @@ impl Job {
             self.write.mode(),
             self.max_bytes,
         );
-        let run = self.spans.clone().scope(self.write.run(&tx));
+        let run = self.write.run(&tx).with_context(self.trace.clone());
         let run = run.instrument(self.log_span.clone());
         let run = async {
             match &self.call {
