@@ -7,8 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tracing::Instrument;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    task::block_in_place,
+};
 
 use crate::{
     call_context::{CallContext, WorkMemory},
@@ -136,34 +138,18 @@ async fn acquire(threads: &Arc<Semaphore>) -> Option<Arc<OwnedSemaphorePermit>> 
     permit.ok().map(Arc::new)
 }
 
-/// Runs light work here, and other work on a thread of its own. It is for short work of calls that
-/// hold what others need, such as a transaction, and so cannot wait for a thread for analyses.
-pub async fn run_by_weight<T: Send + 'static>(
-    weight: usize,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T> {
-    analyse_by_weight(weight, |_| Some(work())).await
-}
-
-/// As [`run_by_weight`], for analyses, which stop when the call is over. They may hold a connection that
-/// other calls wait for, so they do not yield.
-pub async fn analyse_by_weight<T: Send + 'static>(
-    weight: usize,
-    analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
-) -> Result<T> {
-    let result = match weight {
-        ..=MAX_LIGHT_WEIGHT => analysis(NEVER),
-        _ => {
-            let work = tokio::task::spawn_blocking(stopping_with_call(analysis));
-            work.in_current_span().await.map_err(|_| panicked())?
-        }
-    };
-    result.ok_or(Error::CallOver)
+/// Runs short work here. Unless it is light, the other tasks of this thread move to another one. It is for
+/// calls that hold what others need, such as a transaction, and so cannot wait for a thread for analyses.
+pub fn run_by_weight<T>(weight: usize, work: impl FnOnce() -> T) -> T {
+    match weight {
+        ..=MAX_LIGHT_WEIGHT => work(),
+        _ => block_in_place(work),
+    }
 }
 
 /// An analysis in the span of the current call, which tells it to stop when it is over. The call is
 /// held until the analysis has ended, and its memory counts until then.
-fn stopping_with_call<T>(
+pub fn stopping_with_call<T>(
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> impl FnOnce() -> Option<T> + Send + 'static {
     let span = tracing::Span::current();

@@ -22,7 +22,7 @@
 //! | [`server`] | listener, connections, layers, health, metrics, shutdown |
 //! | `analysis_threads` | work on guides that takes more than a millisecond |
 //! | `call_limits` | how many calls and bytes the server handles concurrently |
-//! | `call_context` | task-local context of the current call: id, deadline, cancellation, trace, memory |
+//! | `call_context` | task-local context of the current call: id, caller, deadline, cancellation, memory |
 //! | [`config`], [`telemetry`] | settings; log and traces |
 //! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |

@@ -31,7 +31,7 @@ use self::{
     health::HealthMonitor,
     layers::{LayerState, MAX_PROBE_BYTES},
     listen::{Connections, incoming, listen, listen_advice},
-    operations::{MetricSources, OperationsEndpoint},
+    operations::OperationsEndpoint,
     tls::ServerTls,
 };
 use crate::{
@@ -73,15 +73,8 @@ pub struct Server {
     tls: Option<ServerTls>,
     connections: Arc<Connections>,
     health: HealthMonitor,
-    operations: Option<OperationsPort>,
+    operations: Option<(TcpListener, SocketAddr)>,
     traces: Option<Traces>,
-}
-
-/// The endpoint for operators, and its port.
-struct OperationsPort {
-    listener: TcpListener,
-    address: SocketAddr,
-    endpoint: Arc<OperationsEndpoint>,
 }
 
 /// Why a server cannot start. It is displayed on one line.
@@ -150,39 +143,31 @@ impl Server {
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let tls = open_tls(&config).await?;
         let authenticator = authenticator(&config.auth).await?;
-        let (listener, address) = listen("EXPERTISE_LISTEN", config.listen)?;
-        let metrics = config.telemetry.metrics_listen;
-        let metrics = metrics.map(|address| listen("EXPERTISE_METRICS_LISTEN", address));
-        let metrics = metrics.transpose()?;
-        let traces = config.telemetry.otlp_endpoint.as_ref().map(Traces::start);
-        let traces = traces.transpose()?;
+        let (listener, address) = listen("EXPERTISE_LISTEN", config.listen).await?;
+        let operations = match config.telemetry.metrics_listen {
+            Some(address) => Some(listen("EXPERTISE_METRICS_LISTEN", address).await?),
+            None => None,
+        };
+        let traces = config
+            .telemetry
+            .otlp_endpoint
+            .as_ref()
+            .map(Traces::start)
+            .transpose()?;
         let (health, health_service) = HealthMonitor::new().await;
         let health_service = health_service.max_decoding_message_size(MAX_PROBE_BYTES);
         let mut health_and_reflection = Routes::default().add_service(health_service);
         if config.reflection {
             health_and_reflection = reflection::add(health_and_reflection)?;
         }
-        let calls = LayerState::new(&config, authenticator, health.clone());
-        let connections = Connections::within_descriptors(config.database.max_connections);
-        let connections = Arc::new(connections);
-        let operations = metrics.map(|(listener, address)| OperationsPort {
-            listener,
-            address,
-            endpoint: Arc::new(OperationsEndpoint::new(MetricSources {
-                calls,
-                health: health.clone(),
-                connections: Arc::clone(&connections),
-                tls: tls.clone(),
-            })),
-        });
         Ok(Self {
+            calls: LayerState::new(&config, authenticator, health.clone()),
+            connections: Connections::within_descriptors(config.database.max_connections),
             config,
             listener,
             address,
-            calls,
             health_and_reflection,
             tls,
-            connections,
             health,
             operations,
             traces,
@@ -196,8 +181,7 @@ impl Server {
 
     /// The address that metrics are served on, with the port that was picked.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
-        let operations = self.operations.as_ref();
-        operations.map(|operations| operations.address)
+        self.operations.as_ref().map(|(_, address)| *address)
     }
 
     /// One line with version, addresses and database, without user and password.
@@ -241,6 +225,16 @@ impl Server {
     ) -> Result<(), StartError> {
         let (health, config) = (self.health, self.config);
         let calls = self.calls;
+        // Dropping it aborts its tasks. The endpoint for operators is served to the end, so that the shutdown
+        // can be observed.
+        let mut background = JoinSet::new();
+        let endpoint = self.operations.map(|(listener, _)| {
+            let connections = Arc::clone(&self.connections);
+            let endpoint =
+                OperationsEndpoint::new(calls, health.clone(), connections, self.tls.clone());
+            background.spawn(Arc::clone(&endpoint).serve(listener));
+            endpoint
+        });
         let port = layers::port(calls, &config.cors_origins, self.health_and_reflection);
         let (drain, draining) = oneshot::channel::<()>();
         let serving = transport_server(&config).serve_with_incoming_shutdown(
@@ -255,14 +249,6 @@ impl Server {
             async { drop(draining.await) },
         );
         let serving = tokio::spawn(serving);
-        // Dropping it aborts its tasks. The endpoint for operators is served to the end, so that the shutdown
-        // can be observed.
-        let mut background = JoinSet::new();
-        let endpoint = self.operations.map(|operations| {
-            let endpoint = operations.endpoint;
-            background.spawn(Arc::clone(&endpoint).serve(operations.listener));
-            endpoint
-        });
         let mut shutdown = pin!(shutdown);
         let store = tokio::select! {
             store = open_store(&config) => Some(store?),
@@ -295,10 +281,19 @@ impl Server {
         drop(drain);
         let drained = deadline - closing_time(config.limits.shutdown_grace);
         drain_until(drained, serving, calls.limits).await;
-        tokio::join!(
-            close_store_until(deadline, store),
-            end_traces_until(deadline, self.traces)
-        );
+        let close = async {
+            if let Some(store) = store
+                && timeout_at(deadline, store.close()).await.is_err()
+            {
+                warn!("the database was not closed within the shutdown grace");
+            }
+        };
+        let end = async {
+            if let Some(traces) = self.traces {
+                traces.end(deadline).await;
+            }
+        };
+        tokio::join!(close, end);
         Ok(())
     }
 }
@@ -360,20 +355,6 @@ async fn drain_until(
         () = sleep_until(deadline) => {
             warn!("the shutdown grace is over: calls in progress end with the process");
         }
-    }
-}
-
-async fn close_store_until(deadline: Instant, store: Option<Store>) {
-    if let Some(store) = store
-        && timeout_at(deadline, store.close()).await.is_err()
-    {
-        warn!("the database was not closed within the shutdown grace");
-    }
-}
-
-async fn end_traces_until(deadline: Instant, traces: Option<Traces>) {
-    if let Some(traces) = traces {
-        traces.end(deadline).await;
     }
 }
 

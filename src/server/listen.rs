@@ -17,20 +17,15 @@ use futures_util::{Stream, StreamExt, task::AtomicWaker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
 use tonic::transport::server::{Connected, TcpIncoming};
 use tracing::{debug, warn};
 
-use super::{
-    KEEPALIVE_INTERVAL, StartError,
-    tls::{HandshakeLog, ServerTls},
-};
+use super::{KEEPALIVE_INTERVAL, StartError, tls::ServerTls};
 
-/// Connections that wait to be accepted.
-const LISTEN_BACKLOG: u32 = 1024;
 /// The pause after a connection could not be accepted, for example because no file
 /// descriptor is free: an immediate retry would fail too.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
@@ -57,16 +52,16 @@ pub struct Connections {
 impl Connections {
     /// As many connections as there are file descriptors for, without those for the database. The process
     /// raises its limit of descriptors.
-    pub fn within_descriptors(database_connections: u32) -> Self {
+    pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
         let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
         let free = raise_descriptor_limit().saturating_sub(reserved);
         let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
         let max = max.clamp(1, MAX_CONNECTIONS);
-        Self {
+        Arc::new(Self {
             max,
             free: Arc::new(Semaphore::new(max)),
             is_full: AtomicBool::new(false),
-        }
+        })
     }
 
     pub fn open(&self) -> usize {
@@ -118,70 +113,30 @@ pub fn incoming(
     tls: Option<ServerTls>,
     call_time_limit: Duration,
 ) -> impl Stream<Item = io::Result<Connection>> {
-    let max_silence = MAX_SILENCE + call_time_limit;
     let max = connections.max;
-    let tls = tls.map(|tls| (tls, Arc::new(HandshakeLog::default())));
-    TcpIncoming::from(listener)
-        .with_nodelay(Some(true))
-        .with_keepalive(Some(KEEPALIVE_INTERVAL))
-        .then(move |accepted| {
-            let connections = Arc::clone(&connections);
-            async move {
-                match accepted {
-                    Ok(stream) => connections.permit().await.map(|permit| (stream, permit)),
-                    Err(error) => {
-                        warn!(%error, "a connection was not accepted");
-                        sleep(ACCEPT_RETRY_PAUSE).await;
-                        None
-                    }
-                }
-            }
-        })
-        .filter_map(ready)
-        .map(move |(stream, permit)| open(stream, permit, tls.clone(), max_silence))
-        .buffer_unordered(max)
-        .filter_map(|connection| ready(connection.map(Ok)))
-}
-
-async fn open(
-    stream: TcpStream,
-    permit: OwnedSemaphorePermit,
-    tls: Option<(ServerTls, Arc<HandshakeLog>)>,
-    max_silence: Duration,
-) -> Option<Connection> {
-    let address = stream.peer_addr().ok()?;
-    // Probes of the port send nothing.
-    let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
-    if !matches!(first_byte, Ok(Ok(1))) {
-        debug!("a connection ended before it was used");
-        return None;
-    }
-    let stream: Box<dyn Transport> = match tls {
-        None => Box::new(stream),
-        Some((tls, log)) => {
-            let handshake = tls.acceptor().accept(stream);
-            match timeout(HANDSHAKE_TIMEOUT, handshake).await {
-                Ok(Ok(stream)) => Box::new(stream),
-                failed => {
-                    log.record_failure(address, failed.ok().and_then(Result::err));
-                    return None;
+    let permitted = move |accepted: io::Result<TcpStream>| {
+        let connections = Arc::clone(&connections);
+        async move {
+            match accepted {
+                Ok(stream) => connections.permit().await.map(|permit| (stream, permit)),
+                Err(error) => {
+                    warn!(%error, "a connection was not accepted");
+                    sleep(ACCEPT_RETRY_PAUSE).await;
+                    None
                 }
             }
         }
     };
-    let now = Instant::now();
-    Some(Connection {
-        stream,
-        peer: Peer(Arc::new(PeerState {
-            address,
-            is_closing: AtomicBool::new(false),
-            reader: AtomicWaker::new(),
-        })),
-        last_read: now,
-        max_silence,
-        silence: Box::pin(sleep_until(now + max_silence)),
-        _permit: permit,
-    })
+    TcpIncoming::from(listener)
+        .with_nodelay(Some(true))
+        .with_keepalive(Some(KEEPALIVE_INTERVAL))
+        .then(permitted)
+        .filter_map(ready)
+        .map(move |(stream, permit)| {
+            Connection::open(stream, permit, tls.clone(), MAX_SILENCE + call_time_limit)
+        })
+        .buffer_unordered(max)
+        .filter_map(|connection| ready(connection.map(Ok)))
 }
 
 /// Bytes in both directions, with or without TLS.
@@ -220,6 +175,50 @@ pub struct Connection {
     silence: Pin<Box<Sleep>>,
     // Dropped after the stream, which has its descriptor until then.
     _permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// The connection, once the peer has sent a byte and completed the TLS handshake, if any.
+    async fn open(
+        stream: TcpStream,
+        permit: OwnedSemaphorePermit,
+        tls: Option<ServerTls>,
+        max_silence: Duration,
+    ) -> Option<Self> {
+        let address = stream.peer_addr().ok()?;
+        // Probes of the port send nothing.
+        let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
+        if !matches!(first_byte, Ok(Ok(1))) {
+            debug!("a connection ended before it was used");
+            return None;
+        }
+        let stream: Box<dyn Transport> = match tls {
+            None => Box::new(stream),
+            Some(tls) => {
+                let handshake = tls.acceptor().accept(stream);
+                match timeout(HANDSHAKE_TIMEOUT, handshake).await {
+                    Ok(Ok(stream)) => Box::new(stream),
+                    failed => {
+                        tls.log_failed_handshake(address, failed.ok().and_then(Result::err));
+                        return None;
+                    }
+                }
+            }
+        };
+        let now = Instant::now();
+        Some(Self {
+            stream,
+            peer: Peer(Arc::new(PeerState {
+                address,
+                is_closing: AtomicBool::new(false),
+                reader: AtomicWaker::new(),
+            })),
+            last_read: now,
+            max_silence,
+            silence: Box::pin(sleep_until(now + max_silence)),
+            _permit: permit,
+        })
+    }
 }
 
 impl Connected for Connection {
@@ -288,27 +287,18 @@ impl AsyncWrite for Connection {
 
 /// Listens on the port that a setting names; returns the address with the port that was
 /// picked.
-pub fn listen(
+pub async fn listen(
     setting: &'static str,
     address: SocketAddr,
 ) -> Result<(TcpListener, SocketAddr), StartError> {
-    let listening = || {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A restart must not wait until the system forgets old connections.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(LISTEN_BACKLOG)?;
-        let address = listener.local_addr()?;
-        Ok((listener, address))
-    };
-    listening().map_err(|reason| StartError::Listen {
+    let listener = TcpListener::bind(address).await;
+    let listening = listener.and_then(|it| Ok((it.local_addr()?, it)));
+    let (address, listener) = listening.map_err(|reason| StartError::Listen {
         setting,
         address,
         reason,
-    })
+    })?;
+    Ok((listener, address))
 }
 
 /// What to do about an address that cannot be listened on.

@@ -18,7 +18,7 @@ use rustls::{
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
-use x509_cert::{Certificate, der::Decode};
+use x509_cert::{Certificate, der::Decode, time::Validity};
 
 use crate::{
     config::Tls,
@@ -51,44 +51,83 @@ pub enum TlsError {
 /// The TLS of a server, whose files are read again when they change. Connections that are open
 /// keep what they began with. Cheap to clone.
 #[derive(Clone)]
-pub struct ServerTls(Arc<Reloaded<Tls>>);
+pub struct ServerTls {
+    files: Arc<Reloaded<Tls>>,
+    failures: Arc<Mutex<HandshakeFailures>>,
+}
 
 impl ServerTls {
     /// Reads certificates and keys.
     pub async fn open(tls: &Tls) -> Result<Self, TlsError> {
         let files = Reloaded::open(tls.clone(), Some(FILE_INTERVAL)).await?;
         files.value().warn_unless_valid(tls);
-        Ok(Self(files))
+        Ok(Self {
+            files,
+            failures: Arc::default(),
+        })
     }
 
     /// Accepts TLS connections with the files as they are now.
     pub fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.0.value().config))
+        TlsAcceptor::from(Arc::clone(&self.files.value().config))
     }
 
     /// When the server's certificate expires.
     pub fn certificate_expiry(&self) -> Option<SystemTime> {
-        let files = self.0.value();
+        let files = self.files.value();
         let validity = files.validity.as_ref();
-        validity.map(|validity| validity.not_after)
+        validity.map(|validity| validity.not_after.to_system_time())
     }
+
+    /// Logs a handshake that failed, or counts it for the next line. Without an error, it took too long.
+    pub fn log_failed_handshake(&self, peer: SocketAddr, error: Option<io::Error>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |at: Instant| at.elapsed() < HANDSHAKE_LOG_INTERVAL;
+        if failures.logged.is_some_and(is_recent) {
+            failures.unlogged += 1;
+            return;
+        }
+        failures.logged = Some(Instant::now());
+        let unlogged = std::mem::take(&mut failures.unlogged);
+        let cause = error.map_or("the client did not complete it in time", |error| {
+            handshake_cause(&error)
+        });
+        info!(%peer, cause, unlogged, "the TLS handshake failed");
+    }
+}
+
+/// Handshakes that failed.
+#[derive(Default)]
+struct HandshakeFailures {
+    /// When the last one was logged.
+    logged: Option<Instant>,
+    /// Failures since then.
+    unlogged: u64,
 }
 
 /// What was read from the files.
 pub struct TlsFiles {
     config: Arc<ServerConfig>,
-    validity: Option<CertificateValidity>,
+    /// When the certificate is valid, if it says so.
+    validity: Option<Validity>,
 }
 
 impl TlsFiles {
     fn warn_unless_valid(&self, tls: &Tls) {
-        let validity = self.validity.as_ref();
-        if let Some(wrong) = validity.and_then(|it| it.why_invalid_at(SystemTime::now())) {
-            let file = tls.cert_file.display();
-            warn!(
-                "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
-            );
-        }
+        let Some(validity) = &self.validity else {
+            return;
+        };
+        let (now, file) = (SystemTime::now(), tls.cert_file.display());
+        let [begin, end] =
+            [validity.not_before, validity.not_after].map(|time| time.to_system_time());
+        let wrong = match now {
+            _ if now > end => format!("expired at {}", format_rfc3339_seconds(end)),
+            _ if now < begin => format!("is not valid before {}", format_rfc3339_seconds(begin)),
+            _ => return,
+        };
+        warn!(
+            "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
+        );
     }
 }
 
@@ -138,7 +177,10 @@ fn read(tls: &Tls) -> Result<(TlsFiles, Vec<u8>), TlsError> {
             config.with_client_cert_verifier(clients)
         }
     };
-    let validity = chain.first().and_then(validity);
+    let certificate = chain
+        .first()
+        .and_then(|der| Certificate::from_der(der).ok());
+    let validity = certificate.map(|it| *it.tbs_certificate().validity());
     let config = config.with_single_cert(chain, key);
     let mut config = config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
@@ -159,64 +201,6 @@ fn why_unusable(error: &rustls::Error) -> &'static str {
         rustls::Error::InvalidCertificate(_) => MALFORMED_CERTIFICATE,
         rustls::Error::General(_) => UNUSABLE_KEY,
         _ => "the certificate or the key cannot be used",
-    }
-}
-
-/// When a certificate is valid.
-struct CertificateValidity {
-    not_before: SystemTime,
-    not_after: SystemTime,
-}
-
-impl CertificateValidity {
-    fn why_invalid_at(&self, now: SystemTime) -> Option<String> {
-        if now > self.not_after {
-            let at = format_rfc3339_seconds(self.not_after);
-            Some(format!("expired at {at}"))
-        } else if now < self.not_before {
-            let at = format_rfc3339_seconds(self.not_before);
-            Some(format!("is not valid before {at}"))
-        } else {
-            None
-        }
-    }
-}
-
-fn validity(certificate: &CertificateDer) -> Option<CertificateValidity> {
-    let certificate = Certificate::from_der(certificate).ok()?;
-    let validity = certificate.tbs_certificate().validity();
-    Some(CertificateValidity {
-        not_before: validity.not_before.to_system_time(),
-        not_after: validity.not_after.to_system_time(),
-    })
-}
-
-/// Logs handshakes that fail.
-#[derive(Default)]
-pub struct HandshakeLog(Mutex<HandshakeLogState>);
-
-#[derive(Default)]
-struct HandshakeLogState {
-    last_line: Option<Instant>,
-    /// Failures since the last line.
-    unlogged: u64,
-}
-
-impl HandshakeLog {
-    /// Logs a failure, or counts it for the next line. Without an error, it took too long.
-    pub fn record_failure(&self, peer: SocketAddr, error: Option<io::Error>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = |at: Instant| at.elapsed() < HANDSHAKE_LOG_INTERVAL;
-        if state.last_line.is_some_and(is_new) {
-            state.unlogged += 1;
-            return;
-        }
-        state.last_line = Some(Instant::now());
-        let unlogged = std::mem::take(&mut state.unlogged);
-        let cause = error.map_or("the client did not complete it in time", |error| {
-            handshake_cause(&error)
-        });
-        info!(%peer, cause, unlogged, "the TLS handshake failed");
     }
 }
 

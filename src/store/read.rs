@@ -105,9 +105,9 @@ pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 /// kilobytes.
 pub const MAX_TASKS_PER_STATEMENT: usize = 100;
 
-/// Reads the selected rows that have one of these ids in a column. Many rows are decoded on another
-/// thread.
-pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult + Send + 'static>(
+/// Reads the selected rows that have one of these ids in a column. The other
+/// tasks of the thread do not wait while many rows are decoded.
+pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult>(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Select<E>,
     column: E::Column,
@@ -119,10 +119,10 @@ pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult + Send + 'static>(
         let rows = rows.clone().filter(column.is_in(ids.iter().copied()));
         let rows = scope.db.query_all(&rows.into_query()).await?;
         let decode = |row| R::from_query_result(&row, "");
-        let rows = run_by_weight(rows.len(), move || {
+        let rows = run_by_weight(rows.len(), || {
             rows.into_iter().map(decode).collect::<Result<Vec<R>, _>>()
         });
-        read.extend(rows.await??);
+        read.extend(rows?);
     }
     Ok(read)
 }

@@ -138,23 +138,23 @@ impl Tx<'_> {
                 && let RevisionContent::Guide(guide) = &mut new.content
                 && let Some(guide) = guide.take()
             {
-                new.content = RevisionContent::Encoded(self.encode(*guide).await?);
+                new.content = RevisionContent::Encoded(self.encode(*guide)?);
             }
         }
         Ok(())
     }
 
-    pub async fn encode(&self, guide: KeptGuide) -> Result<EncodedGuide, StoreError> {
+    pub fn encode(&self, guide: KeptGuide) -> Result<EncodedGuide, StoreError> {
         let encode = self.guide_codec.encode;
         let weight = guide.tree.bytes() / ENCODED_BYTES_PER_WEIGHT;
-        let encoded = run_by_weight(weight, move || encode(guide)).await?;
+        let encoded = run_by_weight(weight, || encode(guide));
         Ok(encoded.ok_or_else(|| Error::Internal("a guide is not encoded".to_owned()))?)
     }
 
-    pub async fn decode(&self, guide: EncodedGuide) -> Result<KeptDocument, StoreError> {
+    pub fn decode(&self, guide: EncodedGuide) -> Result<KeptDocument, StoreError> {
         let decode = self.guide_codec.decode;
         let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;
-        let guide = run_by_weight(weight, move || decode(&guide)).await?;
+        let guide = run_by_weight(weight, || decode(&guide));
         guide.ok_or(StoreError::Corrupt("content"))
     }
 }

@@ -145,7 +145,7 @@ impl Tx<'_> {
             content: content.ok_or(StoreError::Conflict)?,
             document_bytes,
         };
-        Ok((self.decode(guide).await?, document_bytes))
+        Ok((self.decode(guide)?, document_bytes))
     }
 }
 
@@ -196,7 +196,7 @@ impl Operation for CreateRevision {
                 tx.check_requested_revisions(task).await?;
                 let (cause, note) = (RevisionCause::Requested, note.clone());
                 let mut revision = history.next(cause, note, guide_etag, &guide, &tx.context);
-                let guide = tx.encode(guide).await?;
+                let guide = tx.encode(guide)?;
                 revision.size = stored_count(guide.content.len());
                 edits.push(HistoryEdit::SetState {
                     last_number: revision.number,
