@@ -144,8 +144,7 @@ impl CallContext {
             if !self.is_heavy.load(Relaxed) {
                 return work.as_mut().poll(context);
             }
-            let turn = next_turn
-                .get_or_insert_with(|| Box::pin(Arc::clone(&self.limits.turns).acquire_owned()));
+            let turn = next_turn.get_or_insert_with(|| Box::pin(self.limits.turns.acquire()));
             // The semaphore is never closed.
             let _turn = ready!(turn.as_mut().poll(context));
             next_turn = None;

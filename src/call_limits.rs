@@ -43,8 +43,8 @@ pub type BytesPermit = SemaphorePermit<'static>;
 
 /// The limits of all calls.
 pub struct CallLimits {
-    places: Places,
-    accounts: Mutex<HashMap<AccountId, Arc<Places>>>,
+    places: CallPlaces,
+    accounts: Mutex<HashMap<AccountId, Arc<CallPlaces>>>,
     /// Permits for messages and for elements, one per KiB.
     messages: Semaphore,
     elements: Semaphore,
@@ -53,18 +53,18 @@ pub struct CallLimits {
     work_bytes: AtomicUsize,
     max_work_bytes: usize,
     /// Permits for polls that take milliseconds. One processor is left for light calls.
-    pub turns: Arc<Semaphore>,
+    pub turns: Semaphore,
     in_progress: AtomicUsize,
     pub rejected: RejectedCalls,
 }
 
 /// The calls of the server, or of an account.
-struct Places {
+struct CallPlaces {
     all: Arc<Semaphore>,
     in_work: Arc<Semaphore>,
 }
 
-impl Places {
+impl CallPlaces {
     fn new(all: usize, in_work: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all)),
@@ -76,7 +76,7 @@ impl Places {
 /// A call's place among the calls of the server and of its account.
 pub struct CallPlace {
     limits: &'static CallLimits,
-    of_account: Arc<Places>,
+    of_account: Arc<CallPlaces>,
     _all: SemaphorePermit<'static>,
     _all_of_account: OwnedSemaphorePermit,
 }
@@ -96,14 +96,14 @@ impl CallLimits {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let max_message_kib = (max_work_bytes / MESSAGE_SHARE / 1024).clamp(1, u32::MAX as usize);
         let limits = Self {
-            places: Places::new(MAX_CALLS, MAX_CALLS_IN_WORK),
+            places: CallPlaces::new(MAX_CALLS, MAX_CALLS_IN_WORK),
             accounts: Mutex::default(),
             messages: Semaphore::new(max_message_kib),
             elements: Semaphore::new(max_message_kib),
             max_message_kib,
             work_bytes: AtomicUsize::new(0),
             max_work_bytes,
-            turns: Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))),
+            turns: Semaphore::new(processors.saturating_sub(1).max(1)),
             in_progress: AtomicUsize::new(0),
             rejected: RejectedCalls::default(),
         };
@@ -128,7 +128,7 @@ impl CallLimits {
         }
     }
 
-    fn places_of(&self, account: &AccountId) -> Arc<Places> {
+    fn places_of(&self, account: &AccountId) -> Arc<CallPlaces> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(places) = accounts.get(account) {
             return Arc::clone(places);
@@ -137,7 +137,7 @@ impl CallLimits {
             accounts.retain(|_, places| Arc::strong_count(places) > 1);
         }
         let [all, in_work] = [MAX_CALLS, MAX_CALLS_IN_WORK].map(account_share);
-        let places = Arc::new(Places::new(all, in_work));
+        let places = Arc::new(CallPlaces::new(all, in_work));
         accounts.insert(account.clone(), Arc::clone(&places));
         places
     }

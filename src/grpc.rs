@@ -39,17 +39,9 @@ pub use scope::{required_scope, rpcs};
 // implementations of tonic's service traits, which call the methods of `Call`.
 include!(concat!(env!("OUT_DIR"), "/services.rs"));
 
-/// Limits of the services.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Largest message received or sent, in bytes.
-    pub max_message_bytes: usize,
-}
-
 /// The services of the contract on a store. The context of each call must have its caller, checked
-/// for the scope of [`required_scope`].
-pub fn routes(store: Store, limits: Limits) -> Routes {
-    let Limits { max_message_bytes } = limits;
+/// for the scope of [`required_scope`]. A message has at most `max_message_bytes`.
+pub fn routes(store: Store, max_message_bytes: usize) -> Routes {
     let services = Services {
         store,
         page_bytes: PAGE_BYTES.min(max_message_bytes),

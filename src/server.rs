@@ -30,7 +30,7 @@ pub use self::tls::TlsError;
 use self::{
     health::HealthMonitor,
     layers::{LayerState, MAX_PROBE_BYTES},
-    listen::{Connections, incoming, listen, listen_advice},
+    listen::{ConnectionLimit, incoming, listen, listen_advice},
     operations::OperationsEndpoint,
     tls::ServerTls,
 };
@@ -38,7 +38,7 @@ use crate::{
     auth::{Authenticator, KeyError, Tokens},
     call_limits::CallLimits,
     config::{AuthMode, Config},
-    grpc::{self, Limits},
+    grpc,
     store::{self, OpenError, SchemaChange, Store},
     telemetry::{Traces, TracesError},
 };
@@ -71,7 +71,7 @@ pub struct Server {
     calls: &'static LayerState,
     health_and_reflection: Routes,
     tls: Option<ServerTls>,
-    connections: Arc<Connections>,
+    connections: Arc<ConnectionLimit>,
     health: HealthMonitor,
     operations: Option<(TcpListener, SocketAddr)>,
     traces: Option<Traces>,
@@ -162,7 +162,7 @@ impl Server {
         }
         Ok(Self {
             calls: LayerState::new(&config, authenticator, health.clone()),
-            connections: Connections::within_descriptors(config.database.max_connections),
+            connections: ConnectionLimit::within_descriptors(config.database.max_connections),
             config,
             listener,
             address,
@@ -256,8 +256,7 @@ impl Server {
         };
         let mut store_tasks = JoinSet::new();
         if let Some(store) = &store {
-            let max_message_bytes = config.limits.max_message_bytes;
-            let contract = grpc::routes(store.clone(), Limits { max_message_bytes });
+            let contract = grpc::routes(store.clone(), config.limits.max_message_bytes);
             // It is set nowhere else.
             let _ = calls.contract.set(contract.prepare());
             if let Some(endpoint) = endpoint {

@@ -60,11 +60,11 @@ struct SafeLines<W>(W);
 
 impl<W: Write> Write for SafeLines<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        match str::from_utf8(line) {
-            Ok(text) if !line.is_ascii() || line.contains(&0x7f) => {
-                self.0.write_all(escape_formatting(text).as_bytes())?;
-            }
-            Ok(_) | Err(_) => self.0.write_all(line)?,
+        if line.is_ascii() && !line.contains(&0x7f) {
+            self.0.write_all(line)?;
+        } else {
+            let text = escape_formatting(&String::from_utf8_lossy(line));
+            self.0.write_all(text.as_bytes())?;
         }
         Ok(line.len())
     }

@@ -42,14 +42,14 @@ const MAX_DESCRIPTORS: u64 = 64 * 1024;
 const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// Limits the open connections.
-pub struct Connections {
+pub struct ConnectionLimit {
     max: usize,
     free: Arc<Semaphore>,
     /// Whether connections wait, which was logged.
     is_full: AtomicBool,
 }
 
-impl Connections {
+impl ConnectionLimit {
     /// As many connections as there are file descriptors for, without those for the database. The process
     /// raises its limit of descriptors.
     pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
@@ -109,7 +109,7 @@ fn raise_descriptor_limit() -> u64 {
 /// closed.
 pub fn incoming(
     listener: TcpListener,
-    connections: Arc<Connections>,
+    connections: Arc<ConnectionLimit>,
     tls: Option<ServerTls>,
     call_time_limit: Duration,
 ) -> impl Stream<Item = io::Result<Connection>> {

@@ -29,7 +29,7 @@ use tokio::net::TcpListener;
 use super::{
     health::{HealthMonitor, HealthState},
     layers::LayerState,
-    listen::Connections,
+    listen::ConnectionLimit,
     tls::ServerTls,
 };
 use crate::store::Store;
@@ -44,7 +44,7 @@ pub struct OperationsEndpoint {
     store: OnceLock<(Store, Registry)>,
     calls: &'static LayerState,
     health: HealthMonitor,
-    connections: Arc<Connections>,
+    connections: Arc<ConnectionLimit>,
     tls: Option<ServerTls>,
     started: SystemTime,
 }
@@ -53,21 +53,18 @@ impl OperationsEndpoint {
     pub fn new(
         calls: &'static LayerState,
         health: HealthMonitor,
-        connections: Arc<Connections>,
+        connections: Arc<ConnectionLimit>,
         tls: Option<ServerTls>,
     ) -> Arc<Self> {
-        let mut registry = Registry::default();
-        calls.metrics.register_grpc(&mut registry);
-        let own = registry.sub_registry_with_prefix(env!("CARGO_PKG_NAME"));
+        let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        own.register("build", "The version that runs", build);
-        calls.metrics.register(own);
+        registry.register("build", "The version that runs", build);
         let limit = Gauge::<i64>::default();
         limit.set(i64::try_from(calls.limits.max_work_bytes()).unwrap_or(i64::MAX));
         let help = "Most bytes that calls hold at once";
-        own.register_with_unit("inflight_limit", help, Unit::Bytes, limit);
+        registry.register_with_unit("inflight_limit", help, Unit::Bytes, limit);
         let help = "Calls that were refused with OVERLOADED, by the limit that was reached";
-        own.register("rejected_calls", help, calls.limits.rejected.clone());
+        registry.register("rejected_calls", help, calls.limits.rejected.clone());
         Arc::new(Self {
             registry,
             store: OnceLock::new(),
@@ -105,6 +102,7 @@ impl OperationsEndpoint {
 
     fn open_metrics_text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
+        encode_registry(&mut text, &self.calls.metrics.registry)?;
         encode_registry(&mut text, &self.registry)?;
         if let Some((store, registry)) = self.store.get() {
             store.sample_connections();

@@ -206,39 +206,38 @@ fn why_unusable(error: &rustls::Error) -> &'static str {
 
 /// Why a handshake failed, without the words of rustls.
 fn handshake_cause(error: &io::Error) -> &'static str {
-    use rustls::Error;
-    let tls = error.get_ref().and_then(|error| error.downcast_ref());
-    match tls {
-        None => "the client ended the connection",
-        Some(Error::NoCertificatesPresented) => {
-            "the client sent no certificate, which EXPERTISE_TLS_CLIENT_CA_FILE requires"
-        }
-        Some(Error::InvalidCertificate(error)) => certificate_cause(error),
-        Some(Error::AlertReceived(_)) => {
-            "the client refused the handshake: perhaps it does not trust the certificate in \
-             EXPERTISE_TLS_CERT_FILE, or the certificate is for another server name"
-        }
-        Some(Error::InvalidMessage(_)) => "the client does not use TLS: its URL must be https",
-        Some(Error::NoApplicationProtocol) => {
-            "the client offers neither HTTP/2 nor HTTP/1.1 by ALPN"
-        }
-        Some(Error::PeerIncompatible(_)) => {
-            "client and server have no TLS version or cipher in common"
-        }
-        Some(_) => "the client does not follow the protocol",
-    }
-}
-
-fn certificate_cause(error: &CertificateError) -> &'static str {
     use CertificateError::{
         Expired, ExpiredContext, NotValidYet, NotValidYetContext, UnknownIssuer,
     };
-    match error {
-        Expired | ExpiredContext { .. } => "the client's certificate has expired",
-        NotValidYet | NotValidYetContext { .. } => "the client's certificate is not valid yet",
-        UnknownIssuer => {
+    use rustls::Error::{
+        AlertReceived, InvalidCertificate, InvalidMessage, NoApplicationProtocol,
+        NoCertificatesPresented, PeerIncompatible,
+    };
+    let tls = error.get_ref().and_then(|error| error.downcast_ref());
+    match tls {
+        None => "the client ended the connection",
+        Some(NoCertificatesPresented) => {
+            "the client sent no certificate, which EXPERTISE_TLS_CLIENT_CA_FILE requires"
+        }
+        Some(InvalidCertificate(Expired | ExpiredContext { .. })) => {
+            "the client's certificate has expired"
+        }
+        Some(InvalidCertificate(NotValidYet | NotValidYetContext { .. })) => {
+            "the client's certificate is not valid yet"
+        }
+        Some(InvalidCertificate(UnknownIssuer)) => {
             "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate"
         }
-        _ => "the client's certificate is not accepted: check that it is one for clients",
+        Some(InvalidCertificate(_)) => {
+            "the client's certificate is not accepted: check that it is one for clients"
+        }
+        Some(AlertReceived(_)) => {
+            "the client refused the handshake: perhaps it does not trust the certificate in \
+             EXPERTISE_TLS_CERT_FILE, or the certificate is for another server name"
+        }
+        Some(InvalidMessage(_)) => "the client does not use TLS: its URL must be https",
+        Some(NoApplicationProtocol) => "the client offers neither HTTP/2 nor HTTP/1.1 by ALPN",
+        Some(PeerIncompatible(_)) => "client and server have no TLS version or cipher in common",
+        Some(_) => "the client does not follow the protocol",
     }
 }

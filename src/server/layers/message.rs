@@ -1,8 +1,7 @@
 //! Receives the whole message of a request before its service is called.
 //!
-//! tonic allocates the declared length of a message, and starts the service while bytes
-//! still arrive. Here memory grows with the bytes that arrive or has a permit, and a call whose
-//! message stays incomplete never starts.
+//! tonic starts the service while bytes still arrive. Here a call whose message stays incomplete
+//! never starts, and a large message has a permit before memory is allocated for it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -47,10 +46,11 @@ pub async fn receive(
         message.extend_from_slice(&data);
         if length.is_none() {
             length = declared_length(&message, max_bytes)?;
-            if let Some(length) = length
-                && length > MAX_SMALL_BYTES
-            {
-                permit = Some(call.limits.message(length, call.half_time()).await?);
+            if let Some(length) = length {
+                if length > MAX_SMALL_BYTES {
+                    permit = Some(call.limits.message(length, call.half_time()).await?);
+                }
+                // The system provides the memory as bytes arrive.
                 message.reserve(length.saturating_sub(message.len()));
             }
         }

@@ -44,22 +44,13 @@ type OutcomeLabels = [(&'static str, LabelValue); 5];
 pub struct CallMetrics {
     rpcs: HashMap<String, RpcMetrics>,
     unknown: RpcMetrics,
-    families: Families,
-}
-
-/// The time series of all rpcs.
-#[derive(Clone)]
-struct Families {
-    in_flight: Family<RpcLabels, Gauge>,
-    started: Family<MethodLabels, Counter>,
-    handled: Family<OutcomeLabels, Counter>,
-    seconds: Family<MethodLabels, Histogram, fn() -> Histogram>,
+    pub registry: Registry,
 }
 
 /// Metrics of an rpc. Counters of other outcomes than `ok` are looked up when a call ends.
 pub struct RpcMetrics {
-    rpc: LabelValue,
-    families: Families,
+    method: MethodLabels,
+    handled: Family<OutcomeLabels, Counter>,
     ok: Counter,
     in_flight: Gauge,
     started: Counter,
@@ -68,50 +59,41 @@ pub struct RpcMetrics {
 
 impl CallMetrics {
     pub fn new() -> Self {
-        let families = Families {
-            in_flight: Family::default(),
-            started: Family::default(),
-            handled: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+        let in_flight = Family::<RpcLabels, Gauge>::default();
+        let started = Family::<MethodLabels, Counter>::default();
+        let handled = Family::<OutcomeLabels, Counter>::default();
+        let seconds: Family<MethodLabels, _, fn() -> _> =
+            Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let mut registry = Registry::default();
+        let help = "Calls that have started and not ended";
+        registry.register("expertise_calls_in_flight", help, in_flight.clone());
+        let grpc_server = registry.sub_registry_with_prefix("grpc_server");
+        grpc_server.register("started", "Calls that have started", started.clone());
+        let help = "Calls that have ended, by code and reason";
+        grpc_server.register("handled", help, handled.clone());
+        let help = "Time from a call's headers to the last byte of its answer";
+        grpc_server.register_with_unit("handling", help, Unit::Seconds, seconds.clone());
+        let rpc = |rpc: &str| {
+            let method = method_labels(rpc);
+            for (code, reason) in INITIAL_OUTCOMES {
+                let labels = outcome_labels(&method, code, status::reason_name(reason));
+                drop(handled.get_or_create(&labels));
+            }
+            RpcMetrics {
+                handled: handled.clone(),
+                ok: handled.get_or_create_owned(&outcome_labels(&method, Code::Ok, "")),
+                in_flight: in_flight.get_or_create_owned(&[("rpc", rpc.to_owned().into())]),
+                started: started.get_or_create_owned(&method),
+                seconds: seconds.get_or_create_owned(&method),
+                method,
+            }
         };
-        let rpcs = grpc::rpcs().into_iter().map(|rpc| {
-            let path = format!("/{rpc}");
-            (path, families.rpc(LabelValue::Owned(rpc)))
-        });
+        let rpcs = grpc::rpcs().into_iter();
         Self {
-            rpcs: rpcs.collect(),
-            unknown: families.rpc(LabelValue::Borrowed(UNKNOWN_RPC)),
-            families,
+            rpcs: rpcs.map(|name| (format!("/{name}"), rpc(&name))).collect(),
+            unknown: rpc(UNKNOWN_RPC),
+            registry,
         }
-    }
-
-    pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "calls_in_flight",
-            "Calls that have started and not ended",
-            self.families.in_flight.clone(),
-        );
-    }
-
-    /// Registers the metrics that every gRPC server has.
-    pub fn register_grpc(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("grpc_server");
-        registry.register(
-            "started",
-            "Calls that have started",
-            self.families.started.clone(),
-        );
-        registry.register(
-            "handled",
-            "Calls that have ended, by code and reason",
-            self.families.handled.clone(),
-        );
-        registry.register_with_unit(
-            "handling",
-            "Time from a call's headers to the last byte of its answer",
-            Unit::Seconds,
-            self.families.seconds.clone(),
-        );
     }
 
     /// Counts a call that starts.
@@ -123,31 +105,6 @@ impl CallMetrics {
     }
 }
 
-impl Families {
-    fn rpc(&self, rpc: LabelValue) -> RpcMetrics {
-        let method = method_labels(&rpc);
-        for (code, reason) in INITIAL_OUTCOMES {
-            self.outcome(&rpc, code, status::reason_name(reason));
-        }
-        RpcMetrics {
-            ok: self.outcome(&rpc, Code::Ok, ""),
-            in_flight: self.in_flight.get_or_create_owned(&[("rpc", rpc.clone())]),
-            started: self.started.get_or_create_owned(&method),
-            seconds: self.seconds.get_or_create_owned(&method),
-            families: self.clone(),
-            rpc,
-        }
-    }
-
-    fn outcome(&self, rpc: &LabelValue, code: Code, reason: &'static str) -> Counter {
-        let [kind, service, method] = method_labels(rpc);
-        let code = ("grpc_code", code_label(code));
-        let reason = ("reason", LabelValue::Borrowed(reason));
-        self.handled
-            .get_or_create_owned(&[kind, service, method, code, reason])
-    }
-}
-
 impl RpcMetrics {
     /// Counts a call that ends.
     pub fn end(&self, code: Code, reason: &str, duration: Duration) {
@@ -156,7 +113,8 @@ impl RpcMetrics {
             Code::Ok => self.ok.inc(),
             _ => {
                 let reason = status::known_reason_name(reason);
-                self.families.outcome(&self.rpc, code, reason).inc()
+                let labels = outcome_labels(&self.method, code, reason);
+                self.handled.get_or_create(&labels).inc()
             }
         };
         self.in_flight.dec();
@@ -164,20 +122,28 @@ impl RpcMetrics {
 }
 
 /// The labels that the metrics of every gRPC server have.
-fn method_labels(rpc: &LabelValue) -> MethodLabels {
+fn method_labels(rpc: &str) -> MethodLabels {
     let (service, method) = rpc.split_once('/').unwrap_or((UNKNOWN_RPC, UNKNOWN_RPC));
     [
-        ("grpc_type", LabelValue::Borrowed(UNARY)),
-        ("grpc_service", LabelValue::Owned(service.to_owned())),
-        ("grpc_method", LabelValue::Owned(method.to_owned())),
+        ("grpc_type", UNARY.into()),
+        ("grpc_service", service.to_owned().into()),
+        ("grpc_method", method.to_owned().into()),
     ]
 }
 
-/// A code as `grpc_code` has it, which is how Go spells it.
-fn code_label(code: Code) -> LabelValue {
-    match code {
-        Code::Ok => LabelValue::Borrowed("OK"),
-        Code::Cancelled => LabelValue::Borrowed("Canceled"),
-        code => LabelValue::Owned(format!("{code:?}")),
-    }
+/// The labels of a method's calls with this outcome. `grpc_code` is the code as Go spells it.
+fn outcome_labels(method: &MethodLabels, code: Code, reason: &'static str) -> OutcomeLabels {
+    let [kind, service, method] = method.clone();
+    let code = match code {
+        Code::Ok => "OK".into(),
+        Code::Cancelled => "Canceled".into(),
+        code => format!("{code:?}").into(),
+    };
+    [
+        kind,
+        service,
+        method,
+        ("grpc_code", code),
+        ("reason", reason.into()),
+    ]
 }

@@ -25,8 +25,8 @@ use crate::{
     call_context::CallContext, grpc::status, proto::code_name, server::listen::Peer, telemetry,
 };
 
-/// The longest path that is repeated in a log line or an answer, in characters.
-const MAX_PATH_CHARS: usize = 200;
+/// The longest path that is repeated in a log line or an answer.
+const MAX_PATH_BYTES: usize = 200;
 /// A response of more bytes holds memory that others need until its peer has read it.
 const MAX_UNWATCHED_BYTES: usize = 64 * 1024;
 /// A peer has the time limit of a call plus this time to read such a response.
@@ -43,9 +43,9 @@ pub async fn record(
     next: impl Next,
 ) -> Outcome {
     let path = request.uri().path().trim_start_matches('/');
-    let rpc = path.chars().take(MAX_PATH_CHARS).collect();
+    let (rpc, _) = path.split_at(path.floor_char_boundary(MAX_PATH_BYTES));
     let id = Uuid::now_v7();
-    let call = CallContext::new(id, rpc, state.request_timeout, state.limits);
+    let call = CallContext::new(id, rpc.to_owned(), state.request_timeout, state.limits);
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),
