@@ -179,15 +179,10 @@ impl Server {
         self.address
     }
 
-    /// The address that metrics are served on, with the port that was picked.
-    pub fn metrics_addr(&self) -> Option<SocketAddr> {
-        self.operations.as_ref().map(|(_, address)| *address)
-    }
-
     /// One line with version, addresses and database, without user and password.
     pub fn start_line(&self) -> String {
-        let metrics = self.metrics_addr();
-        let metrics = metrics.map(|address| format!(", metrics on {address}"));
+        let metrics = self.operations.as_ref();
+        let metrics = metrics.map(|(_, address)| format!(", metrics on {address}"));
         format!(
             "expertise {} listening on {} ({}, auth {}{})",
             env!("CARGO_PKG_VERSION"),
