@@ -1,8 +1,10 @@
 //! The page as a whole, from its head to its last table.
 
+#[path = "../../tests/kit/catalogue.rs"]
+#[allow(dead_code, clippy::expect_used, clippy::indexing_slicing)]
+mod catalogue;
 mod contract;
 mod prose;
-mod reasons;
 mod rpc_examples;
 mod table;
 
@@ -12,9 +14,10 @@ use anyhow::Context;
 use prost_reflect::{MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 
 use self::{
+    catalogue::{catalogue, entry},
     contract::{Contract, ERROR_REASON},
     prose::Prose,
-    rpc_examples::RpcExamples,
+    rpc_examples::{RpcExamples, call_of},
 };
 
 const HEAD: &str = "\
@@ -62,7 +65,7 @@ pub async fn write() -> anyhow::Result<String> {
     }
     let text = prose.of(&contract.reasons)?;
     writeln!(page, "\n## Error reasons\n\n{text}")?;
-    let of_every_rpc = links(&reasons::OF_EVERY_RPC);
+    let of_every_rpc = links(&catalogue().reasons_of_every_call);
     writeln!(page, "\nEvery rpc can fail with {of_every_rpc}.")?;
     table::write_reasons(&mut page, &contract.reasons, &prose)?;
     Ok(page)
@@ -106,8 +109,7 @@ fn write_service(
         writeln!(page, "\n`{service}/{name}`, as HTTP `{verb} {path}`")?;
         write_message(page, &rpc, "Request", &rpc.input(), prose)?;
         write_message(page, &rpc, "Response", &rpc.output(), prose)?;
-        let own = reasons::of(rpc.name()).context("an rpc without reasons")?;
-        let own = links(own);
+        let own = links(&entry(&call_of(&rpc)).reasons);
         writeln!(
             page,
             "\n**Fails with** {own}, and [what every rpc can fail with](#error-reasons)."
@@ -145,7 +147,7 @@ fn link(name: &str) -> String {
 }
 
 /// Reasons as links to their rows.
-fn links(reasons: &[&str]) -> String {
+fn links(reasons: &[String]) -> String {
     let links = reasons
         .iter()
         .map(|reason| format!("[{reason}](#{})", reason.to_lowercase()));

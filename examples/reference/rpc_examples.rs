@@ -15,9 +15,12 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::contract::Contract;
+use super::{
+    catalogue::{Values, catalogue, entry},
+    contract::Contract,
+};
 
-const CALLS: &str = include_str!("calls.json");
+/// The account that the page shows.
 const ACCOUNT: &str = "demo";
 /// Longer messages are cut off.
 const MAX_LINES: usize = 32;
@@ -40,7 +43,7 @@ const OPAQUE_FIELDS: [&str; 9] = [
 pub struct RpcExamples(BTreeMap<String, String>);
 
 impl RpcExamples {
-    /// Starts a server and makes the calls of `calls.json` in their order.
+    /// Starts a server and makes the examples of `tests/calls.json`.
     pub async fn record(contract: &Contract) -> anyhow::Result<Self> {
         let server = Server::bind(Config::for_tests("sqlite::memory:")).await?;
         let address = server.local_addr();
@@ -66,19 +69,7 @@ impl RpcExamples {
     }
 }
 
-/// A call of `calls.json`.
-#[derive(serde::Deserialize)]
-struct Call {
-    rpc: String,
-    request: Value,
-    /// For each `$NAME` in later calls, the JSON pointer to its value in this response.
-    #[serde(default)]
-    keep: BTreeMap<String, String>,
-    /// Left out of the page, as it only makes what later calls need.
-    #[serde(default)]
-    hidden: bool,
-}
-
+/// Makes the example of each rpc in an account of its own, which has every resource.
 async fn call_all(
     contract: &Contract,
     address: SocketAddr,
@@ -86,48 +77,65 @@ async fn call_all(
     let channel = Endpoint::from_shared(format!("http://{address}"))?
         .connect()
         .await?;
-    let calls: Vec<Call> = serde_json::from_str(CALLS)?;
-    let mut kept = BTreeMap::new();
-    let mut stand_ins = StandIns::default();
+    let methods = contract.services.iter().flat_map(|it| it.methods());
+    let methods: BTreeMap<_, _> = methods.map(|rpc| (call_of(&rpc), rpc)).collect();
     let mut examples = BTreeMap::new();
-    for call in calls {
-        let name = call.rpc.as_str();
-        let methods = contract.services.iter().flat_map(|it| it.methods());
-        let rpc = methods.into_iter().find(|rpc| rpc.name() == name);
-        let rpc = rpc.with_context(|| format!("{name} is no rpc"))?;
-
-        let request = with_kept(&call.request.to_string(), &kept);
-        let mut json = serde_json::Deserializer::from_str(&request);
-        let request = DynamicMessage::deserialize(rpc.input(), &mut json)?;
-        let sent = stand_ins.shown(&request)?;
-        let response = send(channel.clone(), &rpc, request).await;
-        let response = response.with_context(|| format!("{name} fails"))?;
-        let received = stand_ins.shown(&response)?;
-
-        let value: Value = serde_json::from_str(&json_of(&response)?)?;
-        for (key, pointer) in &call.keep {
-            let found = value.pointer(pointer).and_then(Value::as_str);
-            let found = found.with_context(|| format!("{name} answers without {pointer}"))?;
-            kept.insert(format!("${key}"), found.to_owned());
+    for (call, rpc) in &methods {
+        let mut account = Account {
+            name: format!("demo-{}", examples.len()),
+            channel: channel.clone(),
+            methods: &methods,
+            stand_ins: StandIns::default(),
+        };
+        let mut values = Values::new();
+        for setup in &catalogue().setup {
+            let request = catalogue().expand(&setup.request, &values);
+            let (_, _, response) = account.call(&setup.call, request).await?;
+            setup.keep(&response, &mut values);
         }
-        if !call.hidden {
-            let shown =
-                format!("```json\n{sent}\n```\n\nis answered with\n\n```json\n{received}\n```");
-            examples.insert(name.to_owned(), shown);
-        }
+        let request = catalogue().expand(entry(call).base("example"), &values);
+        let (sent, received, _) = account.call(call, request).await?;
+        let shown = format!("```json\n{sent}\n```\n\nis answered with\n\n```json\n{received}\n```");
+        examples.insert(rpc.name().to_owned(), shown);
     }
     Ok(examples)
 }
 
-fn with_kept(request: &str, kept: &BTreeMap<String, String>) -> String {
-    kept.iter()
-        .fold(request.to_owned(), |request, (name, value)| {
-            request.replace(&format!("\"{name}\""), &format!("\"{value}\""))
-        })
+/// The name of an rpc in the catalogue, such as `TaskService/GetTask`.
+pub fn call_of(rpc: &MethodDescriptor) -> String {
+    format!("{}/{}", rpc.parent_service().name(), rpc.name())
+}
+
+struct Account<'a> {
+    name: String,
+    channel: Channel,
+    methods: &'a BTreeMap<String, MethodDescriptor>,
+    stand_ins: StandIns,
+}
+
+impl Account<'_> {
+    /// The request and the response as the page shows them, and the response.
+    async fn call(
+        &mut self,
+        call: &str,
+        request: Value,
+    ) -> anyhow::Result<(String, String, Value)> {
+        let rpc = self
+            .methods
+            .get(call)
+            .with_context(|| format!("{call} is no rpc"))?;
+        let request = DynamicMessage::deserialize(rpc.input(), request)?;
+        let sent = self.stand_ins.shown(&request)?;
+        let response = send(self.channel.clone(), &self.name, rpc, request).await;
+        let response = response.with_context(|| format!("{call} fails"))?;
+        let received = self.stand_ins.shown(&response)?;
+        Ok((sent, received, serde_json::from_str(&json_of(&response)?)?))
+    }
 }
 
 async fn send(
     channel: Channel,
+    account: &str,
     rpc: &MethodDescriptor,
     request: DynamicMessage,
 ) -> anyhow::Result<DynamicMessage> {
@@ -135,7 +143,7 @@ async fn send(
     client.ready().await?;
     let path = format!("/{}/{}", rpc.parent_service().full_name(), rpc.name());
     let mut request = Request::new(request);
-    let account = MetadataValue::from_static(ACCOUNT);
+    let account: MetadataValue<_> = account.parse()?;
     request.metadata_mut().insert("x-account-id", account);
     let codec = DynamicCodec(rpc.output());
     let response = client.unary(request, path.parse()?, codec).await?;
@@ -226,6 +234,8 @@ impl StandIns {
             "…".to_owned()
         } else if name == "etag" {
             format!("etag{:012}", number(&mut self.etags, value))
+        } else if name == "account_id" {
+            ACCOUNT.to_owned()
         } else if name.ends_with("_ts") {
             let second = number(&mut self.times, value);
             format!("2026-11-21T10:38:{second:02}.673205Z")

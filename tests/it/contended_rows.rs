@@ -482,10 +482,20 @@ async fn reads_go_on_beside_writes(
     for held in held {
         held.release().await;
     }
+    let mut accepted = 0;
     for write in writes {
-        // Those that wait for their turn may have waited too long.
-        let _ = write.await.expect("an answer");
+        match write.await.expect("an answer") {
+            Ok(_) => accepted += 1,
+            // One that waits for its turn may have waited too long.
+            Err(status) => {
+                Failure::from(status).is(Code::ResourceExhausted, "OVERLOADED");
+            }
+        }
     }
+    assert!(
+        accepted >= waiting,
+        "{accepted} of {waiting} writes with a connection"
+    );
 }
 
 /// A reader that puts changes in order has locked the feed when it is tried the first time.

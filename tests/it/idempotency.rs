@@ -18,16 +18,6 @@ async fn count(client: &Client) -> usize {
     listed.accepted().tasks.len()
 }
 
-#[apply(on_both_databases)]
-async fn a_request_id_belongs_to_one_account(client: Client) {
-    let (id, other) = (unknown_guid(), client.other_account());
-    let mine = client.send_create_task(create("One", &id)).await.accepted();
-    let theirs = other.send_create_task(create("One", &id)).await.accepted();
-    assert_ne!(mine.task.unwrap().guid, theirs.task.unwrap().guid);
-    let another = create("Another", &unknown_guid());
-    other.send_create_task(another).await.accepted();
-}
-
 /// Both requests have the same bytes: a task and the text `1` in the second field.
 #[apply(on_both_databases)]
 async fn a_request_id_belongs_to_one_rpc(client: Client) {
@@ -47,58 +37,6 @@ async fn a_request_id_belongs_to_one_rpc(client: Client) {
     };
     let reused = client.send_restore(restore).await.refused();
     reused.is_precondition("REQUEST_ID_REUSED");
-}
-
-/// None of these fields has an effect here.
-#[apply(on_both_databases)]
-async fn any_other_field_makes_another_payload(client: Client) {
-    let request = create("One", &unknown_guid());
-    let made = client.send_create_task(request.clone()).await.accepted();
-    let ignored = CreateTaskRequest {
-        task: Some(Task {
-            idx: 3,
-            ..task("One")
-        }),
-        ..request
-    };
-    let refused = client.send_create_task(ignored).await.refused();
-    refused.is_precondition("REQUEST_ID_REUSED");
-
-    let request = CreateStepRequest {
-        request_id: unknown_guid(),
-        ..create_step_request(information_step(&made.task.unwrap(), "Step"))
-    };
-    client.send_create_step(request.clone()).await.accepted();
-    let placed = CreateStepRequest {
-        prevstep: unknown_guid(),
-        ..request
-    };
-    let refused = client.send_create_step(placed).await.refused();
-    refused.is_precondition("REQUEST_ID_REUSED");
-
-    let request = ImportTaskRequest {
-        document: Some(document("Guide", Vec::new())),
-        request_id: unknown_guid(),
-        ..ImportTaskRequest::default()
-    };
-    client.send_import(request.clone()).await.accepted();
-    for other in [
-        ImportTaskRequest {
-            absent_steps: AbsentSteps::Keep.into(),
-            ..request.clone()
-        },
-        ImportTaskRequest {
-            absent_fields: AbsentFields::Keep.into(),
-            ..request.clone()
-        },
-        ImportTaskRequest {
-            match_external_ids: true,
-            ..request
-        },
-    ] {
-        let refused = client.send_import(other).await.refused();
-        refused.is_precondition("REQUEST_ID_REUSED");
-    }
 }
 
 #[apply(on_both_databases)]
@@ -140,15 +78,6 @@ async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Clie
     let responses = responses.await;
     assert!(responses.iter().all(|response| *response == responses[0]));
     assert_eq!(count(&client).await, 1);
-}
-
-#[apply(on_both_databases)]
-async fn a_malformed_request_id_is_refused(client: Client) {
-    let simple = unknown_guid().replace('-', "");
-    for id in ["1", simple.as_str(), " ", "{}"] {
-        let failure = client.send_create_task(create("Named", id)).await.refused();
-        failure.violates(&[("request_id", "FIELD_INVALID")]);
-    }
 }
 
 fn renamed(task: &Task, name: &str, etag: &str) -> Task {

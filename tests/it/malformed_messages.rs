@@ -6,25 +6,16 @@ use crate::kit::prelude::*;
 use bytes::{BufMut, Bytes, BytesMut};
 use proptest::prelude::*;
 use prost::Message;
+use serde_json::json;
 
 use crate::kit::{
+    calls::each_call,
     contract,
     server::{TestServer, in_memory},
 };
 
 /// The rpcs of the contract, such as `TaskService/GetTask`.
 static METHODS: LazyLock<Vec<String>> = LazyLock::new(contract::methods);
-/// Those whose requests may leave out every field. The descriptors do not say so: the annotation
-/// of required fields is not compiled into them.
-const WITHOUT_REQUIRED_FIELDS: [&str; 6] = [
-    "TaskService/ListTasks",
-    "RoleService/ListRoles",
-    "AnalysisService/ListFindings",
-    "AnalysisService/ListRules",
-    "RevisionService/ListDeletedTasks",
-    "IndexService/ListIndexWork",
-];
-
 /// A length-delimited field.
 fn field(number: u8, content: &[u8]) -> Bytes {
     let mut bytes = BytesMut::new();
@@ -153,22 +144,32 @@ async fn a_large_message_whose_elements_take_much_memory_is_handled_alone() {
     failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
 }
 
-#[apply(on_one_database)]
+/// It is accepted where `tests/calls.json` has an empty request.
+#[apply(on_both_databases)]
 async fn an_empty_message_is_checked_like_any_other(client: Client) {
-    let mut accepted = Vec::new();
-    for method in METHODS.iter() {
-        match client.send_bytes(method, Bytes::new()).await {
-            Ok(_) => accepted.push(method.as_str()),
+    each_call(async |call, entry| {
+        let may_be_empty = entry.requests.values().any(|request| *request == json!({}));
+        match client.send_bytes(call, Bytes::new()).await {
+            Ok(_) => assert!(may_be_empty, "{call} accepts an empty request"),
             Err(status) => {
-                let code = status.code();
-                assert_eq!(code, Code::InvalidArgument, "{method}: {status:?}");
+                assert!(!may_be_empty, "{call}: {status:?}");
+                assert_eq!(status.code(), Code::InvalidArgument, "{call}: {status:?}");
             }
         }
-    }
-    accepted.sort_unstable();
-    let mut expected = WITHOUT_REQUIRED_FIELDS;
-    expected.sort_unstable();
-    assert_eq!(accepted, expected);
+    })
+    .await;
+}
+
+/// The first field of a message that ends within it, and a text that is not UTF-8.
+#[apply(on_one_database)]
+async fn every_call_refuses_bytes_that_are_no_message(client: Client) {
+    each_call(async |call, _| {
+        for bytes in [&b"\x0a"[..], b"\x0a\x7fshort", b"\x0c", b"\x00"] {
+            let failure = refusal(&client, call, Bytes::from_static(bytes)).await;
+            assert_eq!(failure.reason(), "FIELD_INVALID", "{call}: {failure:?}");
+        }
+    })
+    .await;
 }
 
 #[apply(on_one_database)]

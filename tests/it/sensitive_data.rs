@@ -2,10 +2,9 @@
 //! passwords go through every call of the contract, valid and invalid ones, while the
 //! service logs everything. No log line, metric, span or error holds a mark.
 
-pub mod caller;
+mod caller;
 mod every_call;
 mod invalid_values;
 mod marks;
-pub mod service;
+mod service;
 mod unreadable_rows;
-pub mod valid_calls;

@@ -1,16 +1,11 @@
 //! How many statements calls take: a bounded number, however large a guide is. The bounds are
 //! generous. They find calls that send a statement for each step.
 
-use crate::{
-    kit::{
-        prelude::*,
-        server::{TestServer, with_metrics},
-    },
-    sensitive_data::{
-        caller::Caller,
-        service::Mode,
-        valid_calls::{Resources, calls, request},
-    },
+use crate::kit::{
+    calls::Fixture,
+    catalogue::catalogue,
+    prelude::*,
+    server::{TestServer, with_metrics},
 };
 
 /// No call on a small guide takes more statements than this.
@@ -47,14 +42,13 @@ impl Counter {
 #[apply(on_own_databases)]
 async fn no_call_takes_many_statements(url: String) {
     let counter = Counter::start(&url).await;
-    let caller = Caller::of(counter.server.address(), Mode::Header);
-    for call in calls() {
-        let caller = caller.other_account();
-        let resources = Resources::of(&caller).await;
-        let message = request(call, &resources);
-        let (answer, took) = counter.count(caller.send(call, message)).await;
-        answer.unwrap_or_else(|status| panic!("{call}: {status:?}"));
-        assert!(took <= MAX_STATEMENTS, "{call}: {took} statements");
+    for (call, entry) in &catalogue().calls {
+        for name in entry.requests.keys() {
+            let (fixture, request) = Fixture::with_request(&counter.client, call, name).await;
+            let (answer, took) = counter.count(fixture.send(call, &request)).await;
+            answer.unwrap_or_else(|status| panic!("{call} {name}: {status:?}"));
+            assert!(took <= MAX_STATEMENTS, "{call} {name}: {took} statements");
+        }
     }
 }
 

@@ -143,39 +143,6 @@ async fn a_mask_without_an_honored_field_changes_nothing(client: Client) {
 }
 
 #[apply(on_one_database)]
-async fn a_required_field_that_is_masked_and_not_sent_is_refused_at_its_place(client: Client) {
-    let task = client.given_task(full_task()).await;
-    let step = client.given_step(full_step(&task)).await;
-    for (mask, fields) in [
-        ("name", &[("task.name", "FIELD_REQUIRED")][..]),
-        ("roles", &[("task.roles", "FIELD_REQUIRED")]),
-        (
-            "*",
-            &[
-                ("task.name", "FIELD_REQUIRED"),
-                ("task.roles", "FIELD_REQUIRED"),
-            ],
-        ),
-    ] {
-        let updated = client.update_task(task_of(&task.guid), &[mask]).await;
-        updated.refused().violates(fields);
-    }
-    for (mask, fields) in [
-        ("title", &[("step.title", "FIELD_REQUIRED")][..]),
-        (
-            "*",
-            &[
-                ("step.title", "FIELD_REQUIRED"),
-                ("step.feedback_config", "FIELD_REQUIRED"),
-            ],
-        ),
-    ] {
-        let updated = client.update_step(step_of(&step.guid), &[mask]).await;
-        updated.refused().violates(fields);
-    }
-}
-
-#[apply(on_one_database)]
 async fn fields_of_a_task_that_are_not_honored_are_listed(client: Client) {
     let before = client.given_task(full_task()).await;
     let sent = task_of(&before.guid).named("Renamed").with_published(0);

@@ -38,6 +38,9 @@ async fn write_to_a_held_database(
             answer.map(drop).map_err(Failure::from)
         });
     }
+    let has_all =
+        |metrics: &Exposition| metrics.sum("expertise_calls_in_work", &[]) == WRITES as f64;
+    server.wait_for_metrics("the writes wait", has_all).await;
     let answers = writes.join_all().await;
     holder.execute("ROLLBACK").await;
     // It is behind all others in the queue.
@@ -49,7 +52,7 @@ async fn write_to_a_held_database(
 
 #[tokio::test]
 async fn a_write_whose_deadline_has_passed_in_the_queue_is_never_stored() {
-    let deadline = Duration::from_secs(1);
+    let deadline = Duration::from_secs(3);
     let (answers, stored) = write_to_a_held_database("late", deadline).await;
     for answer in answers {
         let failure = answer.expect_err("the database is held");

@@ -1,15 +1,13 @@
-//! The contract: its calls, and every field of their requests. [`Contract`] is what the running
-//! server describes by reflection; [`methods`] and [`descriptor`] are of the library.
+//! The contract: its calls, and every field of their requests.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use expertise::proto::FILE_DESCRIPTOR_SET;
 use prost::Message;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
-    MethodDescriptor, ReflectMessage, Value,
+    MethodDescriptor, ReflectMessage, SerializeOptions, Value,
 };
-use prost_types::FileDescriptorProto;
 use tonic_reflection::pb::v1::{
     ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
@@ -62,72 +60,12 @@ pub fn message_of(call: &str, end: &str) -> MessageDescriptor {
     descriptor(&format!("{rpc}{end}"))
 }
 
-/// The calls of the contract.
-pub struct Contract {
-    calls: BTreeMap<String, MethodDescriptor>,
-}
-
-impl Contract {
-    /// Reads the contract from the server.
-    pub async fn of(client: &Client) -> Self {
-        let list = MessageRequest::ListServices(String::new());
-        let MessageResponse::ListServicesResponse(listed) = reflect(client, list).await else {
-            panic!("no list of services");
-        };
-        let names = listed.service.into_iter().map(|service| service.name);
-        let mut asked: Vec<_> = names.map(MessageRequest::FileContainingSymbol).collect();
-        let mut files = BTreeMap::<String, FileDescriptorProto>::new();
-        while let Some(request) = asked.pop() {
-            let MessageResponse::FileDescriptorResponse(found) = reflect(client, request).await
-            else {
-                panic!("no file of the contract");
-            };
-            for file in found.file_descriptor_proto {
-                let file = FileDescriptorProto::decode(&*file).expect("a descriptor");
-                let missing = file
-                    .dependency
-                    .iter()
-                    .filter(|name| !files.contains_key(*name));
-                asked.extend(missing.cloned().map(MessageRequest::FileByFilename));
-                files.insert(file.name().to_owned(), file);
-            }
-        }
-        let mut pool = DescriptorPool::new();
-        pool.add_file_descriptor_protos(files.into_values())
-            .expect("files that belong together");
-        let services = pool.services().filter(|s| s.package_name() == PACKAGE);
-        let calls = services.flat_map(|service| {
-            let name = service.name().to_owned();
-            let named = move |call: MethodDescriptor| (format!("{name}/{}", call.name()), call);
-            service.methods().map(named).collect::<Vec<_>>()
-        });
-        Self {
-            calls: calls.collect(),
-        }
-    }
-
-    /// The names of the calls, such as `TaskService/GetTask`.
-    pub fn calls(&self) -> impl Iterator<Item = &str> {
-        self.calls.keys().map(String::as_str)
-    }
-
-    /// Every path of a request to a value: scalar fields, keys of maps, and messages of
-    /// `google.protobuf`.
-    pub fn field_paths(&self, call: &str) -> Vec<FieldPath> {
-        let mut paths = Vec::new();
-        walk(&self.calls[call].input(), &mut Vec::new(), &mut paths);
-        paths
-    }
-
-    /// Decodes a request.
-    pub fn request(&self, call: &str, bytes: &[u8]) -> DynamicMessage {
-        DynamicMessage::decode(self.calls[call].input(), bytes).expect("a request")
-    }
-
-    /// Decodes a response.
-    pub fn response(&self, call: &str, bytes: &[u8]) -> DynamicMessage {
-        DynamicMessage::decode(self.calls[call].output(), bytes).expect("a response")
-    }
+/// Every path of a request to a value: scalar fields, keys of maps, and messages of
+/// `google.protobuf`.
+pub fn field_paths(call: &str) -> Vec<FieldPath> {
+    let mut paths = Vec::new();
+    walk(&message_of(call, "Request"), &mut Vec::new(), &mut paths);
+    paths
 }
 
 /// A path of fields in a request, or the key of a map.
@@ -144,6 +82,20 @@ impl FieldPath {
     pub fn path(&self) -> String {
         let names: Vec<_> = self.fields.iter().map(FieldDescriptor::name).collect();
         names.join(".") + self.suffix()
+    }
+
+    /// The path in an error, where it names the first element: `task.translations["de"].name`.
+    pub fn indexed(&self) -> String {
+        let (last, outer) = self.fields.split_last().expect("a field");
+        let outer = outer.iter().map(|field| {
+            let index = match field {
+                field if field.is_map() => "[\"de\"]",
+                field if field.is_list() => "[0]",
+                _ => "",
+            };
+            format!("{}{index}.", field.name())
+        });
+        outer.collect::<String>() + last.name()
     }
 
     /// Its last message and field, such as `FeedbackValue.link`.
@@ -276,15 +228,50 @@ pub fn json(message: &DynamicMessage) -> serde_json::Value {
         .unwrap_or_else(|error| panic!("{}: {error}", message.descriptor().full_name()))
 }
 
+/// A message as JSON, whose fields have their names in the proto files.
+pub fn proto_json(message: &DynamicMessage) -> serde_json::Value {
+    let options = SerializeOptions::new().use_proto_field_name(true);
+    let json = message.serialize_with_options(serde_json::value::Serializer, &options);
+    json.unwrap_or_else(|error| panic!("{}: {error}", message.descriptor().full_name()))
+}
+
 /// A message of this name as JSON.
 pub fn shown(name: &str, message: &impl Message) -> serde_json::Value {
     let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());
     json(&message.expect("the message"))
 }
 
-/// The request of a call such as `TaskService/GetTask`.
+/// The request of a call such as `TaskService/GetTask`. Masks may be lists of paths, as not every
+/// path has a form in JSON.
 pub fn request(call: &str, request: serde_json::Value) -> Vec<u8> {
-    let message = DynamicMessage::deserialize(message_of(call, "Request"), request);
-    let message = message.unwrap_or_else(|error| panic!("{call}: {error}"));
-    message.encode_to_vec()
+    message(call, request).encode_to_vec()
+}
+
+fn message(call: &str, mut request: serde_json::Value) -> DynamicMessage {
+    let descriptor = message_of(call, "Request");
+    let mut masks = Vec::new();
+    for field in descriptor.fields() {
+        let sent = request.get_mut(field.name());
+        if let (Kind::Message(kind), Some(serde_json::Value::Array(paths))) = (field.kind(), sent)
+            && kind.full_name() == "google.protobuf.FieldMask"
+        {
+            let paths = paths.iter().filter_map(serde_json::Value::as_str);
+            let paths = paths.map(|path| Value::String(path.to_owned())).collect();
+            let mut mask = DynamicMessage::new(kind);
+            mask.set_field_by_name("paths", Value::List(paths));
+            masks.push((field.clone(), mask));
+            request[field.name()].take();
+        }
+    }
+    let message = DynamicMessage::deserialize(descriptor, request);
+    let mut message = message.unwrap_or_else(|error| panic!("{call}: {error}"));
+    for (field, mask) in masks {
+        message.set_field(&field, Value::Message(mask));
+    }
+    message
+}
+
+/// The request of a call in the form that responses have.
+pub fn canonical(call: &str, request: serde_json::Value) -> serde_json::Value {
+    proto_json(&message(call, request))
 }

@@ -32,6 +32,28 @@ impl<T: Debug> Outcome<T> for Result<T, Status> {
     }
 }
 
+/// The code of the errors with this reason that depend on a request.
+pub fn code_of(reason: &str) -> Code {
+    match reason {
+        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" | "REVISION_NOT_FOUND" => {
+            Code::NotFound
+        }
+        "LINKED_IMPORT_ONLY"
+        | "TASK_HAS_STEPS"
+        | "TASK_REFERENCED"
+        | "TASK_MANAGED"
+        | "STEP_MANAGED"
+        | "ABSENT_STEPS"
+        | "REQUEST_ID_REUSED"
+        | "REVISION_UNRESTORABLE"
+        | "REVISION_IN_USE" => Code::FailedPrecondition,
+        "EXTERNAL_ID_TAKEN" => Code::AlreadyExists,
+        "ETAG_MISMATCH" => Code::Aborted,
+        "MESSAGE_TOO_LARGE" => Code::ResourceExhausted,
+        _ => Code::InvalidArgument,
+    }
+}
+
 /// An error, as a client reads it.
 #[derive(Debug)]
 pub struct Failure {

@@ -9,6 +9,8 @@
 pub use macro_rules_attribute::apply;
 
 pub mod at_once;
+pub mod calls;
+pub mod catalogue;
 pub mod certificates;
 pub mod child;
 pub mod client;
@@ -21,6 +23,7 @@ pub mod documents;
 pub mod exposition;
 pub mod failure;
 pub mod http2;
+pub mod json_values;
 pub mod key_server;
 pub mod links;
 pub mod missing;

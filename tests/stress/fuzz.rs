@@ -1,4 +1,4 @@
-//! Fuzzing: requests of every rpc and signed tokens, mutated from a corpus of valid ones.
+//! Fuzzing: requests of every rpc, those of `tests/calls.json` mutated, and signed tokens.
 //! Nothing may panic, and each target asserts more. What has a grammar of its own, such as
 //! shorthands, page tokens and masks, has properties beside its code and in `it`.
 //!

@@ -1,20 +1,25 @@
-//! Every field of every call that can name a resource, by reflection: a resource of
-//! another account answers like one that does not exist, and does not change.
+//! Every field of every call that can name a resource: a resource of another account answers like
+//! one that does not exist, and does not change. `tests/calls.json` says what the fields name.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use prost_reflect::{Kind, Value};
+use prost_reflect::{DynamicMessage, Kind, Value};
 
 use super::{
-    accounts::{CallingAccount, OtherAccount},
-    reference_fields::{Case, Names, OK, PLAIN_FIELDS, cases},
+    other_account::OtherAccount,
     response::{CallResult, SentId},
 };
 use crate::kit::{
-    contract::{self, Contract, FieldPath},
+    calls::{Fixture, each_call},
+    catalogue::{Entry, NamingField, catalogue},
+    contract::{self, FieldPath, field_paths, message_of, methods},
     prelude::*,
 };
+
+/// The outcome of a call that is accepted: the service sets the field itself, or the id only ties
+/// a document together.
+const OK: &str = "OK";
 
 /// Whether a value of this kind can name a resource: texts and integers can.
 fn may_name_a_resource(place: &FieldPath) -> bool {
@@ -24,189 +29,184 @@ fn may_name_a_resource(place: &FieldPath) -> bool {
     )
 }
 
-fn names_no_resource(place: &FieldPath) -> bool {
-    let field = place.field();
-    PLAIN_FIELDS
-        .iter()
-        .any(|(_, fields)| fields.contains(&field.as_str()))
-}
-
 /// The fields of a call that name a resource.
-fn references(contract: &Contract, call: &str) -> Vec<FieldPath> {
-    let places = contract.field_paths(call).into_iter();
-    places
-        .filter(|place| may_name_a_resource(place) && !names_no_resource(place))
+fn references(call: &str) -> Vec<FieldPath> {
+    let names_something = |place: &FieldPath| {
+        may_name_a_resource(place) && catalogue().kind_of(&place.field()).is_none()
+    };
+    field_paths(call)
+        .into_iter()
+        .filter(names_something)
         .collect()
 }
 
-#[apply(on_one_database)]
-async fn every_field_of_every_call_has_a_case(client: Client) {
-    let contract = Contract::of(&client).await;
-    let cases = cases();
-    let mut without_case = Vec::new();
+#[test]
+fn every_call_and_every_field_has_an_entry() {
+    let calls: BTreeSet<String> = catalogue().calls.keys().cloned().collect();
+    let of_contract: BTreeSet<String> = methods().into_iter().collect();
+    assert_eq!(calls, of_contract, "the calls of tests/calls.json");
+    let (mut without_entry, mut stale) = (Vec::new(), Vec::new());
     let mut fields = BTreeSet::new();
-    let mut covered = BTreeSet::new();
-    for call in contract.calls() {
-        for place in contract.field_paths(call) {
-            fields.insert(place.field());
-        }
-        for place in references(&contract, call) {
+    for (call, entry) in &catalogue().calls {
+        fields.extend(field_paths(call).iter().map(FieldPath::field));
+        let places = references(call);
+        let names = entry.names();
+        for place in &places {
             let path = place.path();
-            let covering = cases.iter().enumerate();
-            let covering: Vec<usize> = covering
-                .filter(|(_, case)| case.call == call && case.covers(&path))
-                .map(|(index, _)| index)
-                .collect();
-            if covering.is_empty() {
-                without_case.push(format!("{call} {path}"));
+            if !names.iter().any(|named| named.covers(&path)) {
+                without_entry.push(format!("{call} {path}"));
             }
-            covered.extend(covering);
         }
+        let is_known = |named: &&NamingField| places.iter().any(|it| named.covers(&it.path()));
+        let unknown = names.iter().filter(|named| !is_known(named));
+        stale.extend(unknown.map(|named| format!("{call} {named:?}")));
     }
     assert!(
-        without_case.is_empty(),
-        "these fields have no case; add them to cases(), or to PLAIN_FIELDS: {without_case:#?}"
+        without_entry.is_empty(),
+        "these fields need an entry in `names` of their call in tests/calls.json, or in `fields`: \
+         {without_entry:#?}"
     );
-    let stale: Vec<_> = cases
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !covered.contains(index))
-        .collect();
-    assert!(stale.is_empty(), "no such fields: {stale:#?}");
-    let known = PLAIN_FIELDS.iter().flat_map(|(_, fields)| *fields);
-    let gone: Vec<_> = known.filter(|field| !fields.contains(**field)).collect();
-    assert!(gone.is_empty(), "no such fields: {gone:#?}");
+    let known = catalogue().fields.values().flatten();
+    stale.extend(known.filter(|field| !fields.contains(*field)).cloned());
+    assert!(
+        stale.is_empty(),
+        "tests/calls.json has fields that no call has: {stale:#?}"
+    );
 }
 
 #[apply(on_both_databases)]
-async fn task_calls_do_not_tell_foreign_from_absent(client: Client) {
-    let of_tasks = |case: &Case| case.call.starts_with("TaskService/") && !is_import(case);
-    check_cases(client, of_tasks).await;
+async fn no_call_tells_foreign_from_absent(client: Client) {
+    each_call(|call, entry| expect_isolation(&client, call, entry)).await;
 }
 
-#[apply(on_both_databases)]
-async fn imports_do_not_tell_foreign_from_absent(client: Client) {
-    check_cases(client, is_import).await;
-}
-
-#[apply(on_both_databases)]
-async fn step_calls_do_not_tell_foreign_from_absent(client: Client) {
-    check_cases(client, |case| case.call.starts_with("StepService/")).await;
-}
-
-#[apply(on_both_databases)]
-async fn role_calls_do_not_tell_foreign_from_absent(client: Client) {
-    check_cases(client, |case| case.call.starts_with("RoleService/")).await;
-}
-
-#[apply(on_both_databases)]
-async fn translation_calls_do_not_tell_foreign_from_absent(client: Client) {
-    check_cases(client, |case| case.call.starts_with("TranslationService/")).await;
-}
-
-#[apply(on_both_databases)]
-async fn analysis_calls_do_not_tell_foreign_from_absent(client: Client) {
-    check_cases(client, |case| case.call.starts_with("AnalysisService/")).await;
-}
-
-#[apply(on_both_databases)]
-async fn revision_calls_do_not_tell_foreign_from_absent(client: Client) {
-    check_cases(client, |case| case.call.starts_with("RevisionService/")).await;
-}
-
-#[apply(on_both_databases)]
-async fn calls_of_followers_do_not_tell_foreign_from_absent(client: Client) {
-    let of_followers = |case: &Case| {
-        let services = ["ChangeService/", "IndexService/"];
-        services
-            .iter()
-            .any(|service| case.call.starts_with(service))
-    };
-    check_cases(client, of_followers).await;
-}
-
-fn is_import(case: &Case) -> bool {
-    case.call == "TaskService/ImportTask"
-}
-
-async fn check_cases(client: Client, chosen: impl Fn(&Case) -> bool) {
-    let contract = Contract::of(&client).await;
-    let other = OtherAccount::with_resources(&client).await;
+async fn expect_isolation(client: &Client, call: &'static str, entry: &'static Entry) {
+    let names = entry.names();
+    if names.is_empty() {
+        return;
+    }
+    let mut other = OtherAccount::of(client).await;
+    if let Some(named) = names.iter().find(|named| named.kinds == ["retry"]) {
+        other.send_retry(call, named).await;
+    }
     let (tasks, before) = (other.tasks().await, other.contents().await);
-    for case in cases().iter().filter(|case| chosen(case)) {
-        let places = references(&contract, case.call);
-        let mut check = ReferenceCheck {
-            contract: &contract,
-            client: &client,
+    for named in &names {
+        let places = references(call);
+        let mut check = Check {
+            client,
+            call,
+            entry,
+            named,
             other: &other,
             caller: None,
         };
-        for place in places.iter().filter(|place| case.covers(&place.path())) {
-            check.check(case, place).await;
+        for place in places.iter().filter(|place| named.covers(&place.path())) {
+            for kind in &named.kinds {
+                check.check(kind, place).await;
+            }
         }
         let after = other.tasks().await;
-        assert_eq!(after, tasks, "{case:?} changed the other account");
+        assert_eq!(after, tasks, "{call} {named:?} changed the other account");
     }
-    assert_eq!(other.contents().await, before);
+    for (read, after) in other.contents().await {
+        assert_eq!(
+            before[&read], after,
+            "{call} changed what {read} of the other account returns"
+        );
+    }
+    other.expect_retry().await;
 }
 
-/// A case that is tried out.
-struct ReferenceCheck<'a> {
-    contract: &'a Contract,
+/// A field that is tried out.
+struct Check<'a> {
     client: &'a Client,
+    call: &'static str,
+    entry: &'static Entry,
+    named: &'a NamingField,
     other: &'a OtherAccount,
     /// A calling account that no call has changed, so that each finds the same resources.
-    caller: Option<CallingAccount>,
+    caller: Option<Fixture>,
 }
 
-impl ReferenceCheck<'_> {
-    /// Sends a foreign, an absent, a malformed and a nil id.
-    async fn check(&mut self, case: &Case, place: &FieldPath) {
-        let ids = self.other.ids(case.names, case.call);
-        let named = format!("{} {}", case.call, place.path());
-        let foreign = self.send(case, place, &ids.foreign).await;
-        assert_eq!(foreign.reason(), case.absent, "{named}: {foreign:?}");
-        let absent = self.send(case, place, &ids.absent).await;
-        assert_eq!(foreign, absent, "{named}: foreign, absent");
-        let malformed = self.send(case, place, &ids.malformed).await;
-        assert_eq!(malformed.reason(), case.malformed, "{named}: {malformed:?}");
-        let nil = self.send(case, place, &ids.nil).await;
-        match case.names {
-            // The nil id of a role is 0, which counts as missing.
-            Names::Role => assert_eq!(nil.reason(), case.nil(), "{named}: {nil:?}"),
-            _ => assert_eq!(nil, absent, "{named}: nil, absent"),
+impl Check<'_> {
+    /// Sends a foreign and an absent id, the nil id, and malformed ones.
+    async fn check(&mut self, kind: &str, place: &FieldPath) {
+        let named = self.named;
+        let ids = self.other.ids(kind);
+        let at = format!("{} {} of @{}", self.call, place.path(), named.request);
+        let foreign = self.send(place, &ids.foreign).await;
+        assert_eq!(foreign.reason(), named.absent, "{at}: {foreign:?}");
+        let absent = self.send(place, &ids.absent).await;
+        assert_eq!(foreign, absent, "{at}: foreign, absent");
+        if kind != "revision"
+            && let CallResult::Error {
+                code: Code::NotFound,
+                field,
+                ..
+            } = &absent
+        {
+            assert_eq!(*field, place.indexed(), "{at}: {absent:?}");
         }
-        if case.names.is_guid() {
-            let capitals = ids.foreign.to_uppercase();
-            let capitals = self.send(case, place, &capitals).await;
-            assert_eq!(capitals, absent, "{named}: capitals, absent");
+        let nil = self.send(place, &ids.nil).await;
+        match (kind, named.absent.as_str()) {
+            // The nil id of a role is 0, which counts as missing.
+            ("role", OK) => assert_eq!(nil.reason(), OK, "{at}: {nil:?}"),
+            ("role", _) => assert_eq!(nil.reason(), "FIELD_REQUIRED", "{at}: {nil:?}"),
+            _ => assert_eq!(nil, absent, "{at}: nil, absent"),
+        }
+        if ids.malformed.len() > 1 {
+            let capitals = self.send(place, &ids.foreign.to_uppercase()).await;
+            assert_eq!(capitals, absent, "{at}: capitals, absent");
+        }
+        let tried = if named.malformed == OK {
+            1
+        } else {
+            ids.malformed.len()
+        };
+        for id in &ids.malformed[..tried] {
+            let malformed = self.send(place, id).await;
+            assert_eq!(
+                malformed.reason(),
+                named.malformed,
+                "{at} {id:?}: {malformed:?}"
+            );
+        }
+        if let Some(expected) = &named.empty {
+            let empty = self.send(place, "").await;
+            assert_eq!(empty.reason(), expected, "{at}, empty: {empty:?}");
         }
     }
 
     /// The response to the call with this id in the field, with the id masked.
-    async fn send(&mut self, case: &Case, place: &FieldPath, id: &str) -> CallResult {
+    async fn send(&mut self, place: &FieldPath, id: &str) -> CallResult {
+        let base = self.entry.base(&self.named.request);
         let caller = match self.caller.take() {
             Some(caller) => caller,
-            None => CallingAccount::with_resources(&self.client.other_account()).await,
+            None => {
+                let mut caller = Fixture::of(self.client, base).await;
+                caller.values.extend(self.other.values());
+                caller
+            }
         };
-        let request = contract::request(case.call, case.request(&caller, self.other));
-        let mut request = self.contract.request(case.call, &request);
+        let request = contract::request(self.call, caller.request(base));
+        let request = DynamicMessage::decode(message_of(self.call, "Request"), &*request);
+        let mut request = request.expect("a request");
         let value = match place.kind() {
             Kind::Int64 => Value::I64(id.parse().expect("a number")),
             _ => Value::String(id.to_owned()),
         };
         place.set(&mut request, value);
         let message = Bytes::from(prost::Message::encode_to_vec(&request));
-        let outcome = caller.client.send_bytes(case.call, message).await;
-        let answer = CallResult::of(self.contract, case.call, outcome);
+        let outcome = caller.client.send_bytes(self.call, message).await;
+        let answer = CallResult::of(self.call, outcome);
         // The service returns ids in lower case.
         let sent = id.to_lowercase();
-        self.other.assert_not_in(&answer, &sent, &place.path());
+        self.other
+            .assert_not_in(&answer, &sent, &format!("{} {}", self.call, place.path()));
         let answer = answer.masked(&SentId {
             id: &sent,
             account: caller.client.account(),
         });
-        if answer.reason() != OK || case.only_reads() {
+        if answer.reason() != OK || !self.entry.writes {
             self.caller = Some(caller);
         }
         answer

@@ -4,19 +4,22 @@ use bytes::Bytes;
 use serde_json::Value;
 use tonic::Status;
 
-use crate::kit::{
-    contract::{Contract, json},
-    prelude::*,
-};
+use crate::kit::{calls, prelude::*};
 
 /// The result of a call.
 #[derive(Debug, PartialEq)]
 pub enum CallResult {
     /// The response, as JSON.
     Response(Value),
-    /// The code, the message and the details as they went over the wire, and the
-    /// reason in them.
-    Error(Code, String, Vec<u8>, String),
+    Error {
+        code: Code,
+        message: String,
+        /// As they went over the wire.
+        details: Vec<u8>,
+        reason: String,
+        /// The field that the details name.
+        field: String,
+    },
 }
 
 /// What differs between two equal responses: the id that was sent, and the calling
@@ -27,14 +30,19 @@ pub struct SentId<'a> {
 }
 
 impl CallResult {
-    pub fn of(contract: &Contract, call: &str, outcome: Result<Bytes, Status>) -> Self {
-        match outcome {
-            Ok(response) => Self::Response(json(&contract.response(call, &response))),
-            Err(status) => {
-                let (message, details) = (status.message().to_owned(), status.details().to_vec());
-                let failure = Failure::from(status);
-                Self::Error(failure.code, message, details, failure.reason().to_owned())
-            }
+    pub fn of(call: &str, outcome: Result<Bytes, Status>) -> Self {
+        let status = match outcome {
+            Ok(answer) => return Self::Response(calls::response(call, &answer)),
+            Err(status) => status,
+        };
+        let (message, details) = (status.message().to_owned(), status.details().to_vec());
+        let failure = Failure::from(status);
+        Self::Error {
+            code: failure.code,
+            message,
+            details,
+            reason: failure.reason().to_owned(),
+            field: failure.metadata().remove("field").unwrap_or_default(),
         }
     }
 
@@ -42,7 +50,7 @@ impl CallResult {
     pub fn reason(&self) -> &str {
         match self {
             Self::Response(_) => "OK",
-            Self::Error(_, _, _, reason) => reason,
+            Self::Error { reason, .. } => reason,
         }
     }
 
@@ -50,7 +58,9 @@ impl CallResult {
     pub fn text(&self) -> String {
         match self {
             Self::Response(response) => response.to_string(),
-            Self::Error(_, message, details, _) => {
+            Self::Error {
+                message, details, ..
+            } => {
                 format!("{message} {}", String::from_utf8_lossy(details))
             }
         }
@@ -58,23 +68,22 @@ impl CallResult {
 
     /// The response with the sent id masked. New ids are numbered in their order, and etags,
     /// fingerprints and times are left out.
-    pub fn masked(self, sent: &SentId<'_>) -> Self {
-        let mut made = Vec::new();
-        match self {
-            Self::Response(mut response) => {
-                mask_ids(&mut response, sent, &mut made);
-                Self::Response(response)
-            }
-            Self::Error(code, message, details, reason) => {
-                let message = message.replace(sent.id, &"#".repeat(sent.id.len()));
-                Self::Error(code, message, mask_bytes(details, sent.id), reason)
+    pub fn masked(mut self, sent: &SentId<'_>) -> Self {
+        match &mut self {
+            Self::Response(response) => mask_ids(response, sent, &mut Vec::new()),
+            Self::Error {
+                message, details, ..
+            } => {
+                *message = message.replace(sent.id, &"#".repeat(sent.id.len()));
+                *details = mask_bytes(std::mem::take(details), sent.id);
             }
         }
+        self
     }
 }
 
 /// What differs between equal guides: versions, and the bytes that ids take when compressed.
-const MASKED: [&str; 4] = ["etag", "guideEtag", "fingerprint", "sizeBytes"];
+const MASKED: [&str; 4] = ["etag", "guide_etag", "fingerprint", "size_bytes"];
 
 fn mask_bytes(mut bytes: Vec<u8>, id: &str) -> Vec<u8> {
     let id = id.as_bytes();
@@ -100,7 +109,7 @@ fn mask_ids(value: &mut Value, sent: &SentId<'_>, made: &mut Vec<String>) {
         Value::Array(list) => list.iter_mut().for_each(|item| mask_ids(item, sent, made)),
         Value::Object(members) => {
             for (name, member) in members {
-                if MASKED.contains(&name.as_str()) || name.ends_with("Ts") {
+                if MASKED.contains(&name.as_str()) || name.ends_with("_ts") {
                     *member = Value::Null;
                 } else {
                     mask_ids(member, sent, made);

@@ -206,14 +206,14 @@ async fn a_copy_is_noticed(original: &str, copied: impl AsyncFnOnce() -> String)
     let server = TestServer::start(with_metrics(&copy)).await;
     let client = server.client();
     is_expired(client.list_changes(behind(&after)).await.unwrap_err());
+    let mut steps = Vec::new();
     for title in ["another", "and another"] {
-        client.given_step(information_step(&guide, title)).await;
+        let step = client.given_step(information_step(&guide, title)).await;
+        steps.push((ChangeKind::StepCreated, step.guid));
         let (changes, _) = client.changes_after(&before).await;
-        assert!(
-            changes
-                .iter()
-                .all(|change| change.kind() == ChangeKind::StepCreated)
-        );
+        let changes = changes.into_iter();
+        let changes: Vec<_> = changes.map(|it| (it.kind(), it.step)).collect();
+        assert_eq!(changes, steps);
         is_expired(client.list_changes(behind(&after)).await.unwrap_err());
     }
     server.shut_down().await;

@@ -35,14 +35,17 @@ async fn answered(answer: Answer) -> ListChangesResponse {
         .accepted()
 }
 
-#[apply(on_both_databases)]
-async fn a_wait_ends_with_a_change(client: Client) {
+#[apply(on_own_databases)]
+async fn a_wait_ends_with_a_change(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
     let cursor = client.cursor_now().await;
     let oldest = ListChangesRequest {
         start: ChangeStart::Oldest.into(),
         ..waiting("", 60)
     };
     let answers = [waiting(&cursor, 60), oldest].map(|request| ask(&client, request));
+    until_waiting(&server, 2.0).await;
     let guide = client.given_task(task("Guide")).await;
     for answer in answers {
         let page = answered(answer).await;
@@ -52,6 +55,7 @@ async fn a_wait_ends_with_a_change(client: Client) {
     // With something to send, nothing is waited for.
     let page = answered(ask(&client, waiting(&cursor, 60))).await;
     assert_eq!(page.changes.len(), 1);
+    server.shut_down().await;
 }
 
 #[apply(on_both_databases)]
@@ -74,8 +78,10 @@ async fn a_wait_ends_with_its_time(client: Client) {
     assert!(page.changes.is_empty() && page.caught_up);
 }
 
-#[apply(on_both_databases)]
-async fn a_wait_for_a_task_goes_on_over_other_changes(client: Client) {
+#[apply(on_own_databases)]
+async fn a_wait_for_a_task_goes_on_over_other_changes(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
     let guide = client.given_task(task("Guide")).await;
     let cursor = client.cursor_now().await;
     let of_task = ListChangesRequest {
@@ -83,11 +89,16 @@ async fn a_wait_for_a_task_goes_on_over_other_changes(client: Client) {
         ..waiting(&cursor, 60)
     };
     let answer = ask(&client, of_task);
+    until_waiting(&server, 1.0).await;
     client.given_task(task("Other")).await;
+    // Longer than the database is asked again.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!answer.is_finished(), "it ends with another change");
     let step = client.given_step(information_step(&guide, "Step")).await;
     let page = answered(answer).await;
     let steps: Vec<&str> = page.changes.iter().map(|change| &*change.step).collect();
     assert_eq!(steps, [&*step.guid]);
+    server.shut_down().await;
 }
 
 #[apply(on_both_databases)]

@@ -1,101 +1,53 @@
-//! What holds for each rpc with pages: sizes, order, and which tokens are valid.
+//! What holds for each rpc with pages: sizes, order, and which tokens are valid. `pages` of
+//! `tests/calls.json` has a request for the first page of each listing.
 
 use std::collections::BTreeSet;
 
-use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 use tonic::Status;
 
 use crate::kit::{
+    calls::response,
+    catalogue::{Entry, Values, catalogue, changed},
     contract::{self, message_of, methods},
     prelude::*,
 };
 
 const READ: &str = "components.7.first";
 
-/// An rpc with pages, a request for its first page in JSON, and the field of its response
-/// that holds the items.
+/// A listing of an account.
 struct Listing {
     call: &'static str,
     request: Value,
+    /// The field of its response that holds the items.
     items: &'static str,
 }
 
-/// Each rpc with pages, for a guide and for a task with revisions; ListReferences twice, as it
-/// lists what refers to a task or to a variable.
-fn listings(guide: &str, kept: &str) -> Vec<Listing> {
-    let listing = |call, request, items| Listing {
-        call,
-        request,
-        items,
+/// Each listing of the account.
+fn listings(account: &Values) -> Vec<Listing> {
+    let of_call = |(call, entry): (&'static String, &'static Entry)| {
+        let pages = entry.pages.iter();
+        pages.flat_map(|pages| {
+            pages.of.iter().map(|request| Listing {
+                call,
+                request: catalogue().expand(request, account),
+                items: &pages.items,
+            })
+        })
     };
-    let referring = |to| listing("AnalysisService/ListReferences", to, "references");
-    let guid = json!({ "guid": guide });
-    vec![
-        listing("TaskService/ListTasks", json!({}), "tasks"),
-        listing("StepService/ListSteps", json!({ "task": guide }), "steps"),
-        listing(
-            "StepService/ListDeletedSteps",
-            json!({ "task": kept }),
-            "steps",
-        ),
-        listing("RoleService/ListRoles", json!({}), "roles"),
-        listing(
-            "TranslationService/ListTranslationWork",
-            json!({ "languages": ["de"] }),
-            "work",
-        ),
-        listing("AnalysisService/PreviewTask", guid.clone(), "steps"),
-        listing("AnalysisService/ValidateTask", guid, "findings"),
-        listing("AnalysisService/ListFindings", json!({}), "findings"),
-        referring(json!({ "variable": READ })),
-        referring(json!({ "task": guide })),
-        listing(
-            "RevisionService/ListRevisions",
-            json!({ "task": kept }),
-            "revisions",
-        ),
-        listing(
-            "RevisionService/CompareRevisions",
-            json!({ "task": kept, "base": "1" }),
-            "steps",
-        ),
-        listing("RevisionService/ListDeletedTasks", json!({}), "tasks"),
-        listing("IndexService/ListIndexWork", json!({}), "work"),
-    ]
+    catalogue().calls.iter().flat_map(of_call).collect()
 }
 
-/// A value that no listing has in this field of its request; `None` where the field says
-/// nothing of what is listed. A field that is missing here fails by name.
-fn other_value(field: &str, other: &Task) -> Option<Value> {
-    Some(match field {
-        "page_size" | "page_token" | "known_fingerprint" => return None,
-        // It is refused but for a document.
-        "replaces_stored" => return None,
-        "task" | "guid" => json!(other.guid),
-        "document" => json!({"task": {"name": "Other", "product_id": 7}}),
-        "product_id" => json!(7),
-        "external_id" | "name" => json!("Other"),
-        "published" | "role" | "level" | "subtask_depth" => json!(1),
-        "type" => json!("TASK_TYPE_STANDARD"),
-        "expand" => json!(["body"]),
-        "languages" => json!(["fr"]),
-        "language" => json!("de"),
-        "fallback_languages" => json!(["fr"]),
-        "answers" => json!({ READ: "on" }),
-        "include_unpublished" | "explain" => json!(true),
-        "known_variables" => json!(["known"]),
-        "options" => json!({"include_unpublished": true}),
-        "base" | "target" => json!("2"),
-        "variable" => json!("components.7.second"),
-        "answer" => json!("on"),
-        field => panic!("no other value for {field}"),
-    })
+/// What stands for the guides of listings: one with items, one with revisions, and another.
+fn values(guide: &str, kept: &str, other: &str) -> Values {
+    let values = [("guide", guide), ("kept", kept), ("other", other)];
+    values
+        .map(|(name, guid)| (name.to_owned(), json!(guid)))
+        .into()
 }
 
-/// Fills the account so that each listing has more than `count` items. Returns the ids of the
-/// guide and of the task with revisions.
-async fn fill(client: &Client, count: usize) -> [String; 2] {
+/// Fills the account so that each listing has more than `count` items.
+async fn fill(client: &Client, count: usize) -> Values {
     let reads = vec![when(READ, "=", "on"); count];
     let answers = (0..count).map(|n| answer(&format!("key {n}"), &format!("Text {n}")));
     let steps = vec![
@@ -126,7 +78,8 @@ async fn fill(client: &Client, count: usize) -> [String; 2] {
         let step = client.given_step(step).await;
         client.delete_step(&step.guid).await.accepted();
     }
-    [guide.guid, kept.guid]
+    let other = client.given_task(task("Other")).await;
+    values(&guide.guid, &kept.guid, &other.guid)
 }
 
 /// Tokens that nobody gave out, made of one that somebody did.
@@ -158,17 +111,22 @@ impl Listing {
         size: i32,
         token: &str,
     ) -> Result<(Vec<Value>, String), Status> {
-        let mut request = self.request.clone();
-        request["page_size"] = json!(size);
-        request["page_token"] = json!(token);
-        let request = contract::request(self.call, request);
-        let response = client.send_bytes(self.call, request.into()).await?;
-        let response = DynamicMessage::decode(message_of(self.call, "Response"), response);
-        let response = contract::json(&response.expect("a response"));
-        let items = response.get(self.items).and_then(Value::as_array);
-        let token = response.get("nextPageToken").and_then(Value::as_str);
+        let page = json!({ "page_size": size, "page_token": token });
+        let request = contract::request(self.call, changed(self.request.clone(), &page));
+        self.send(client, request).await
+    }
+
+    async fn send(
+        &self,
+        client: &Client,
+        request: Vec<u8>,
+    ) -> Result<(Vec<Value>, String), Status> {
+        let answer = client.send_bytes(self.call, request.into()).await?;
+        let mut response = response(self.call, &answer);
+        let items = response[self.items].take();
+        let token = response["next_page_token"].as_str();
         Ok((
-            items.cloned().unwrap_or_default(),
+            items.as_array().cloned().unwrap_or_default(),
             token.unwrap_or_default().to_owned(),
         ))
     }
@@ -178,12 +136,9 @@ impl Listing {
         let (mut found, mut token) = (Vec::new(), String::new());
         loop {
             let (items, next) = self.page(client, size, &token).await.accepted();
-            assert!(items.len() <= size as usize, "{}", self.call);
-            assert!(
-                next.is_empty() || items.len() == size as usize,
-                "{}",
-                self.call
-            );
+            let is_full = items.len() == size as usize;
+            let fits = is_full || (next.is_empty() && items.len() < size as usize);
+            assert!(fits, "{}: {} items of {size}", self.call, items.len());
             found.extend(items);
             token = next;
             if token.is_empty() {
@@ -199,45 +154,56 @@ impl Listing {
         token
     }
 
-    async fn refuses(&self, client: &Client, token: &str) {
-        let refused = self.page(client, 1, token).await.refused();
-        refused.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
+    async fn refuses(&self, client: &Client, token: &str, why: &str) {
+        let refused = self.page(client, 1, token).await;
+        self.is_refused(refused, why);
     }
 
-    fn with(&self, field: &str, value: Value) -> Self {
-        let mut request = self.request.clone();
-        match field {
-            // A request has one source.
-            "document" => drop(
-                request
-                    .as_object_mut()
-                    .map(|request| request.remove("guid")),
-            ),
-            "answer" => request["variable"] = json!(READ),
-            _ => {}
-        }
-        request[field] = value;
-        Self { request, ..*self }
+    /// With a value of its own for this field; `None` where the field does not say what is listed.
+    fn with_another(&self, field: &str, token: &str, account: &Values) -> Option<Vec<u8>> {
+        let other = catalogue().other_listing.get(field);
+        let other = other.unwrap_or_else(|| {
+            panic!(
+                "{}: add {field} to `other_listing` of tests/calls.json",
+                self.call
+            )
+        });
+        let other = catalogue().expand(other, account);
+        let page = json!({ "page_size": 1, "page_token": token });
+        let page = contract::request(self.call, changed(self.request.clone(), &page));
+        // Two messages behind each other are one message, in which the later values win.
+        (!other.is_null()).then(|| [page, contract::request(self.call, other)].concat())
+    }
+
+    fn is_refused<T>(&self, outcome: Result<T, Status>, why: &str) {
+        let Err(status) = outcome else {
+            panic!("{} accepts the token {why}", self.call);
+        };
+        let failure = Failure::from(status);
+        let violations = failure.violations();
+        let expected = [("page_token", "PAGE_TOKEN_INVALID")];
+        assert_eq!(violations, expected, "{} {why}: {failure:?}", self.call);
+        failure.violates(&expected);
     }
 }
 
-#[apply(on_one_database)]
-async fn every_rpc_with_pages_is_listed_here(_: Client) {
+#[test]
+fn every_rpc_with_pages_is_listed() {
     let paged = |call: &String| {
         let request = message_of(call, "Request");
         request.get_field_by_name("page_token").is_some()
     };
     let paged: BTreeSet<_> = methods().into_iter().filter(paged).collect();
-    let listed = listings("", "")
-        .into_iter()
-        .map(|listing| listing.call.to_owned());
-    assert_eq!(listed.collect::<BTreeSet<_>>(), paged);
+    let listed = listings(&values("", "", "")).into_iter();
+    let listed = listed.map(|listing| listing.call.to_owned());
+    let listed: BTreeSet<_> = listed.collect();
+    assert_eq!(listed, paged, "calls with `pages` in tests/calls.json");
 }
 
 #[apply(on_both_databases)]
 async fn pages_of_any_size_make_the_same_list(client: Client) {
-    let [guide, kept] = fill(&client, 501).await;
-    for listing in listings(&guide, &kept) {
+    let account = fill(&client, 501).await;
+    for listing in listings(&account) {
         let call = listing.call;
         let page = async |size, token: &str| listing.page(&client, size, token).await.accepted();
         assert_eq!(page(0, "").await.0.len(), 50, "{call}");
@@ -251,8 +217,8 @@ async fn pages_of_any_size_make_the_same_list(client: Client) {
         assert_eq!(items.len(), whole.len(), "{call}");
     }
     let client = client.other_account();
-    let [guide, kept] = fill(&client, 4).await;
-    for listing in listings(&guide, &kept) {
+    let account = fill(&client, 4).await;
+    for listing in listings(&account) {
         let whole = listing.all(&client, 500).await;
         for size in 1..=5 {
             assert_eq!(listing.all(&client, size).await, whole, "{}", listing.call);
@@ -272,17 +238,21 @@ async fn pages_of_any_size_make_the_same_list(client: Client) {
 
 #[apply(on_both_databases)]
 async fn an_empty_list_has_no_token(client: Client) {
-    let empty = client.given_task(task("Empty")).await;
-    for listing in listings(&empty.guid, &empty.guid) {
+    let empty = client.given_task(task("Empty")).await.guid;
+    let kept = client.given_task(task("Kept")).await.guid;
+    client.kept_revision(&kept).await;
+    for mut listing in listings(&values(&empty, &empty, &empty)) {
+        let of_guide = ["task", "guid"]
+            .iter()
+            .any(|it| listing.request.get(it).is_some());
         let client = match listing.call {
-            "StepService/ListSteps" | "AnalysisService/PreviewTask" => client.clone(),
             // A task without steps is a finding.
             "AnalysisService/ValidateTask" => continue,
             "RevisionService/CompareRevisions" => {
-                client.kept_revision(&empty.guid).await;
+                listing.request["task"] = json!(kept);
                 client.clone()
             }
-            _ if listing.request.get("task").is_some() => client.clone(),
+            _ if of_guide => client.clone(),
             _ => client.other_account(),
         };
         let page = listing.page(&client, 0, "").await.accepted();
@@ -290,35 +260,31 @@ async fn an_empty_list_has_no_token(client: Client) {
     }
 }
 
-#[apply(on_one_database)]
+#[apply(on_both_databases)]
 async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
     let stranger = client.other_account();
-    let [guide, kept] = fill(&client, 2).await;
-    let [their_guide, their_kept] = fill(&stranger, 2).await;
-    let other = client.given_task(task("Other")).await;
-    let listings = listings(&guide, &kept);
+    let account = fill(&client, 2).await;
+    let theirs = fill(&stranger, 2).await;
+    let listings = listings(&account);
     for listing in &listings {
         let token = listing.token(&client).await;
         listing.page(&client, 1, &token).await.accepted();
         for altered in altered(&token) {
-            listing.refuses(&client, &altered).await;
+            listing
+                .refuses(&client, &altered, "that nobody gave out")
+                .await;
         }
-        for (other, theirs) in listings
-            .iter()
-            .zip(self::listings(&their_guide, &their_kept))
-        {
+        for (other, theirs) in listings.iter().zip(self::listings(&theirs)) {
             if !std::ptr::eq(listing, other) {
-                other.refuses(&client, &token).await;
+                other.refuses(&client, &token, listing.call).await;
             }
-            theirs.refuses(&stranger, &token).await;
+            let of_another = format!("of another account's {}", listing.call);
+            theirs.refuses(&stranger, &token, &of_another).await;
         }
-        let request = message_of(listing.call, "Request");
-        for field in request.fields() {
-            if let Some(value) = other_value(field.name(), &other) {
-                listing
-                    .with(field.name(), value)
-                    .refuses(&client, &token)
-                    .await;
+        for field in message_of(listing.call, "Request").fields() {
+            if let Some(other) = listing.with_another(field.name(), &token, &account) {
+                let outcome = listing.send(&client, other).await;
+                listing.is_refused(outcome, &format!("of another {}", field.name()));
             }
         }
     }
@@ -326,16 +292,16 @@ async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
 
 #[apply(on_one_database)]
 async fn a_negative_page_size_is_refused_beside_an_invalid_token(client: Client) {
-    for listing in listings(&unknown_guid(), &unknown_guid()) {
+    let unknown = unknown_guid();
+    for listing in listings(&values(&unknown, &unknown, &unknown)) {
         for size in [-1, i32::MIN] {
-            listing
-                .page(&client, size, "none")
-                .await
-                .refused()
-                .violates(&[
-                    ("page_size", "FIELD_OUT_OF_RANGE"),
-                    ("page_token", "PAGE_TOKEN_INVALID"),
-                ]);
+            let refused = listing.page(&client, size, "none").await.refused();
+            let violations = refused.violations();
+            let expected = [
+                ("page_size", "FIELD_OUT_OF_RANGE"),
+                ("page_token", "PAGE_TOKEN_INVALID"),
+            ];
+            assert_eq!(violations, expected, "{}: {refused:?}", listing.call);
         }
     }
 }

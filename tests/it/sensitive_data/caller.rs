@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use prost::Message;
 use serde_json::{Value, json};
 use tonic::{
     Code, Request, Status,
@@ -15,10 +14,12 @@ use tonic::{
 use tonic_types::StatusExt;
 
 use super::{
-    marks::{self, KEY, SECRET, TEXT},
+    marks::{self, KEY, MARK, SECRET, TEXT},
     service::Mode,
 };
 use crate::kit::{
+    calls::prepare,
+    catalogue::Values,
     client::Client,
     tokens::{Signer, claims, sign},
 };
@@ -56,11 +57,10 @@ impl Caller {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// A call that must go well.
-    pub async fn call<M: Message + Default>(&self, call: &str, request: &impl Message) -> M {
-        let answer = self.send(call, request.encode_to_vec()).await;
-        let answer = answer.unwrap_or_else(|status| panic!("{call}: {status:?}"));
-        M::decode(answer).expect("a response")
+    /// Makes what a request needs, or else every resource, with marks in their texts.
+    pub async fn prepare(&self, request: Option<&Value>) -> Values {
+        let send = async |call: &str, message: Bytes| self.send(call, message.to_vec()).await;
+        prepare(request, &MARK, send).await
     }
 
     /// The response to a call with valid credentials.

@@ -1,18 +1,26 @@
-//! Every call of the contract, as the server's reflection shows it.
+//! Every call of `tests/calls.json`, with every request that is accepted or refused there.
 
 use std::collections::BTreeSet;
 
 use prost::Message;
+use prost_reflect::{DynamicMessage, ReflectMessage};
+use serde_json::{Value, json};
 use tonic::Code;
 
 use super::{
     caller::Caller,
     invalid_values,
-    marks::TEXT,
+    marks::{MARK, TEXT},
     service::{Mode, Service},
-    valid_calls::{Resources, calls, request},
 };
-use crate::kit::{client::Client, contract::Contract, databases::Database};
+use crate::kit::{
+    calls::Fixture,
+    catalogue::{Entry, Refusal, catalogue, changed},
+    client::Client,
+    contract::{self, field_paths},
+    databases::Database,
+    prelude::*,
+};
 
 macro_rules! leak_tests {
     ($($(#[$ignored:meta])? $name:ident: $database:ident, $mode:ident, $format:literal;)+) => {$(
@@ -38,36 +46,45 @@ leak_tests! {
 async fn expect_no_leak(name: &str, database: Database, mode: Mode, format: &str) {
     let service = Service::start(name, database, mode, format);
     let caller = service.caller();
-    let contract = Contract::of(&caller.client).await;
-    let listed: BTreeSet<_> = calls().collect();
-    assert_eq!(
-        listed,
-        contract.calls().collect(),
-        "every call has a request here"
-    );
-    for call in calls() {
-        let caller_of_this = caller.other_account();
-        let resources = Resources::of(&caller_of_this).await;
-        let good = request(call, &resources);
-        refused_at_every_place(&caller_of_this, &contract, call, &good).await;
-        refused_for_its_bytes(&caller_of_this, call, &good).await;
-        refused_for_its_credentials(&caller_of_this, call, &good).await;
-        let resources = Resources::of(&caller_of_this).await;
-        let accepted = caller_of_this.send(call, request(call, &resources)).await;
-        accepted.unwrap_or_else(|status| panic!("{call}: {status:?}"));
+    for (call, entry) in &catalogue().calls {
+        let requests = &entry.requests;
+        for (name, base) in requests {
+            let caller = caller.other_account();
+            let good = good_request(&caller, call, base).await;
+            let accepted = caller.send(call, good.encode_to_vec()).await;
+            accepted.unwrap_or_else(|status| panic!("{call} {name}: {status:?}"));
+        }
+        let fullest = requests
+            .get("full")
+            .unwrap_or_else(|| entry.base("example"));
+        let caller = caller.other_account();
+        let good = good_request(&caller, call, fullest).await;
+        refused_at_every_place(&caller, call, &good).await;
+        let good = good.encode_to_vec();
+        refused_for_its_bytes(&caller, call, &good).await;
+        refused_for_its_credentials(&caller, call, &good).await;
+        for refusal in &entry.refused {
+            refused_for_its_state(&caller.other_account(), call, entry, refusal).await;
+        }
     }
-    refused_for_their_state(&caller).await;
+    refused_for_a_used_request_id(&caller).await;
     refused_as_unknown(&caller.client).await;
     service.end_and_expect_no_mark(caller.calls());
 }
 
+/// A marked request that is accepted, after what it needs is made in the account.
+async fn good_request(caller: &Caller, call: &str, base: &Value) -> DynamicMessage {
+    let values = caller.prepare(Some(base)).await;
+    MARK.message(call, catalogue().expand(base, &values))
+}
+
 /// Sends invalid values in each field of the request. Some are accepted, as a text may
 /// be anything; each call checks its error.
-async fn refused_at_every_place(caller: &Caller, contract: &Contract, call: &str, good: &[u8]) {
+async fn refused_at_every_place(caller: &Caller, call: &str, good: &DynamicMessage) {
     let (mut sent, mut refused) = (0, 0);
-    for place in contract.field_paths(call) {
+    for place in field_paths(call) {
         for value in invalid_values::values(&place) {
-            let mut request = contract.request(call, good);
+            let mut request = good.clone();
             place.set(&mut request, value);
             let outcome = caller.send(call, request.encode_to_vec()).await;
             sent += 1;
@@ -98,49 +115,25 @@ async fn refused_for_its_credentials(caller: &Caller, call: &str, good: &[u8]) {
 }
 
 /// Failed preconditions are named by ids, never by texts.
-async fn refused_for_their_state(caller: &Caller) {
-    use crate::kit::prelude::*;
-    let resources = Resources::of(caller).await;
-    let guid = resources.task.guid.clone();
-    let with_steps = DeleteTaskRequest {
-        guid: guid.clone(),
-        ..DeleteTaskRequest::default()
+async fn refused_for_its_state(caller: &Caller, call: &str, entry: &Entry, refusal: &Refusal) {
+    let base = entry.base(&refusal.request);
+    let values = caller.prepare(Some(&json!([base, refusal.change]))).await;
+    let [request, change] = [base, &refusal.change].map(|it| catalogue().expand(it, &values));
+    let message = MARK.message(call, changed(request, &change));
+    let outcome = caller.send(call, message.encode_to_vec()).await;
+    assert!(outcome.is_err(), "{call} accepts {:?}", refusal.change);
+}
+
+async fn refused_for_a_used_request_id(caller: &Caller) {
+    let create = |name: &str| {
+        let id = "01a1fdaf-d221-7557-a852-5dd7d6531c2e";
+        let request = json!({"task": {"name": name, "product_id": 7}, "request_id": id});
+        contract::request("TaskService/CreateTask", request)
     };
-    let changed_since = UpdateTaskRequest {
-        task: Some(Task {
-            guid,
-            name: TEXT.to_owned(),
-            etag: TEXT.to_owned(),
-            ..Task::default()
-        }),
-        ..UpdateTaskRequest::default()
-    };
-    let twice = |name: &str| CreateTaskRequest {
-        task: Some(task(name)),
-        request_id: "01a1fdaf-d221-7557-a852-5dd7d6531c2e".to_owned(),
-        ..CreateTaskRequest::default()
-    };
-    let _: CreateTaskResponse = caller.call("TaskService/CreateTask", &twice("once")).await;
-    for (call, request, code) in [
-        (
-            "TaskService/DeleteTask",
-            with_steps.encode_to_vec(),
-            Code::FailedPrecondition,
-        ),
-        (
-            "TaskService/UpdateTask",
-            changed_since.encode_to_vec(),
-            Code::Aborted,
-        ),
-        (
-            "TaskService/CreateTask",
-            twice(TEXT).encode_to_vec(),
-            Code::FailedPrecondition,
-        ),
-    ] {
-        let status = caller.send(call, request).await.expect_err(call);
-        assert_eq!(status.code(), code, "{call}: {status:?}");
-    }
+    let send = async |name| caller.send("TaskService/CreateTask", create(name)).await;
+    send("once").await.expect("the first one");
+    let status = send(TEXT).await.expect_err("it is used");
+    assert_eq!(status.code(), Code::FailedPrecondition, "{status:?}");
 }
 
 /// The error names the path and nothing of the message.
@@ -149,4 +142,43 @@ async fn refused_as_unknown(client: &Client) {
     let outcome = client.send_bytes("TaskService/MoveTask", message).await;
     let status = outcome.expect_err("it is not there");
     assert_eq!(status.code(), Code::Unimplemented);
+}
+
+/// Fields whose texts are free are in a request, so that they are sent with marks.
+#[apply(on_one_database)]
+async fn every_text_is_in_a_request(client: Client) {
+    let fixture = Fixture::marked(&client, None, &MARK).await;
+    let mut sent = BTreeSet::new();
+    for (call, entry) in &catalogue().calls {
+        for base in entry.requests.values() {
+            let request = fixture.request(base);
+            collect_fields(&MARK.message(call, request), &mut sent);
+        }
+    }
+    let texts = ["text", "json", "language"].iter();
+    let texts = texts.flat_map(|kind| &catalogue().fields[*kind]);
+    let missing: Vec<_> = texts.filter(|field| !sent.contains(*field)).collect();
+    assert!(
+        missing.is_empty(),
+        "no request of tests/calls.json has a text in {missing:#?}"
+    );
+}
+
+fn collect_fields(message: &DynamicMessage, found: &mut BTreeSet<String>) {
+    use prost_reflect::Value;
+    let name = message.descriptor().name().to_owned();
+    for (field, value) in message.fields() {
+        let path = format!("{name}.{}", field.name());
+        let inner: Vec<&Value> = match value {
+            Value::List(items) => items.iter().collect(),
+            Value::Map(entries) => {
+                found.insert(format!("{path}[key]"));
+                entries.values().collect()
+            }
+            value => vec![value],
+        };
+        let messages = inner.into_iter().filter_map(Value::as_message);
+        messages.for_each(|inner| collect_fields(inner, found));
+        found.insert(path);
+    }
 }

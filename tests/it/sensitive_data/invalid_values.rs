@@ -1,9 +1,9 @@
 //! Invalid values for the fields of a request, each with a mark.
 
-use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMessage, Value};
+use prost_reflect::{Kind, MessageDescriptor, Value};
 
 use super::marks::{KEY, TEXT};
-use crate::kit::contract::FieldPath;
+use crate::kit::{contract::FieldPath, json_values as json};
 
 /// Longer than any text but a body may be.
 const LONG: usize = 1_500;
@@ -57,26 +57,16 @@ fn all_values(place: &FieldPath) -> Vec<Value> {
                 paths.map(|path| mask(&message, path)).collect()
             }
             "google.protobuf.Value" => vec![
-                json_text(&message, &format!("{TEXT}\0")),
-                (0..DEEP).fold(json_text(&message, TEXT), |inner, _| {
-                    json_list(&message, inner)
-                }),
-                json_object(&message, &format!("{KEY}\0"), TEXT),
+                json::text(&message, &format!("{TEXT}\0")),
+                json::lists(&message, DEEP, TEXT),
+                json::object(&message, &format!("{KEY}\0"), json::text(&message, TEXT)),
             ],
             "google.protobuf.Struct" => {
-                let values = message.get_field_by_name("fields").expect("its members");
-                let Kind::Message(entry) = values.kind() else {
-                    panic!("members are a map");
-                };
-                let Kind::Message(value) = entry.map_entry_value_field().kind() else {
-                    panic!("members are values");
-                };
-                let deep =
-                    (0..DEEP).fold(json_text(&value, TEXT), |inner, _| json_list(&value, inner));
+                let value = json::value_of(&message);
                 vec![
-                    members(&message, KEY, json_text(&value, &format!("{TEXT}\0"))),
-                    members(&message, &format!("{KEY}\0"), json_text(&value, TEXT)),
-                    members(&message, KEY, deep),
+                    json::member(&message, KEY, json::text(&value, &format!("{TEXT}\0"))),
+                    json::member(&message, &format!("{KEY}\0"), json::text(&value, TEXT)),
+                    json::member(&message, KEY, json::lists(&value, DEEP, TEXT)),
                 ]
             }
             _ => Vec::new(),
@@ -93,45 +83,6 @@ pub fn broken(mut message: Vec<u8>) -> Option<Vec<u8>> {
     Some(message)
 }
 
-fn field(message: &MessageDescriptor, name: &str, value: Value) -> Value {
-    let mut made = DynamicMessage::new(message.clone());
-    made.set_field_by_name(name, value);
-    Value::Message(made)
-}
-
 fn mask(message: &MessageDescriptor, path: String) -> Value {
-    field(message, "paths", Value::List(vec![Value::String(path)]))
-}
-
-fn json_text(value: &MessageDescriptor, text: &str) -> Value {
-    field(value, "string_value", Value::String(text.to_owned()))
-}
-
-fn json_list(value: &MessageDescriptor, inner: Value) -> Value {
-    let list = inner_message(value, "list_value");
-    field(
-        value,
-        "list_value",
-        field(&list, "values", Value::List(vec![inner])),
-    )
-}
-
-fn json_object(value: &MessageDescriptor, key: &str, text: &str) -> Value {
-    let object = inner_message(value, "struct_value");
-    let made = members(&object, key, json_text(value, text));
-    field(value, "struct_value", made)
-}
-
-fn members(object: &MessageDescriptor, key: &str, value: Value) -> Value {
-    let members = [(MapKey::String(key.to_owned()), value)].into();
-    field(object, "fields", Value::Map(members))
-}
-
-fn inner_message(message: &MessageDescriptor, name: &str) -> MessageDescriptor {
-    let empty = DynamicMessage::new(message.clone());
-    let field = empty.descriptor().get_field_by_name(name).expect("a field");
-    match field.kind() {
-        Kind::Message(inner) => inner,
-        other => panic!("{name} is {other:?}"),
-    }
+    json::field(message, "paths", Value::List(vec![Value::String(path)]))
 }

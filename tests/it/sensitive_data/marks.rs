@@ -12,10 +12,18 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
+use crate::kit::calls::Mark;
+
 /// The mark in texts, tokens and metadata.
 pub const TEXT: &str = "canary4text7";
 /// The mark in keys of maps. It is no longer than a part of a language tag may be.
 pub const KEY: &str = "linnet4k";
+/// These marks in every free text of a request.
+pub const MARK: Mark = Mark {
+    text: TEXT,
+    key: KEY,
+    long_bodies: true,
+};
 /// The password of the database.
 pub const PASSWORD: &str = "siskin4password";
 /// The secret that signs tokens.

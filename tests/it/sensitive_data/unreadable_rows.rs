@@ -2,16 +2,20 @@
 //! texts and addresses.
 
 use futures_util::future::join_all;
+use prost::Message;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tonic::Code;
 
 use super::{
     caller::Caller,
-    marks::TEXT,
+    marks::{MARK, TEXT},
     service::{Mode, Service},
-    valid_calls::{Resources, calls, request},
 };
-use crate::kit::{databases::Database, postgres::Stop};
+use crate::kit::{
+    catalogue::{Values, catalogue, entry},
+    databases::Database,
+    postgres::Stop,
+};
 
 /// Tables whose texts are read as JSON, ids and the like.
 const TABLES: &str = "('tasks', 'task_translations', 'steps', 'step_translations')";
@@ -56,13 +60,14 @@ async fn unreadable_postgres_rows_and_the_password_are_not_quoted() {
     })
     .await;
 
-    let resources = Resources::of(&caller).await;
+    let values = caller.prepare(None).await;
     let cluster = service.cluster.as_mut().expect("a cluster");
     cluster.stop(Stop::Immediate);
     // Each waits for a connection for a while. The list of rules reads nothing.
-    let reading = calls().filter(|call| !call.ends_with("/ListRules"));
+    let calls = catalogue().calls.keys();
+    let reading = calls.filter(|call| !call.ends_with("/ListRules"));
     let refused = reading.map(async |call| {
-        let answer = caller.send(call, request(call, &resources)).await;
+        let answer = caller.send(call, request(call, &values)).await;
         let status = answer.expect_err(call);
         assert_eq!(status.code(), Code::Unavailable, "{call}: {status:?}");
     });
@@ -79,10 +84,10 @@ async fn damage_each_column(
     let mut unreadable = 0;
     for (table, column) in columns {
         let caller = caller.other_account();
-        let resources = Resources::of(&caller).await;
+        let values = caller.prepare(None).await;
         // A column with a constraint refuses it.
         if execute(damage(&caller, &table, &column)).await {
-            unreadable += reads(&caller, &resources).await;
+            unreadable += reads(&caller, &values).await;
         }
     }
     assert!(unreadable > 0, "nothing was unreadable");
@@ -95,16 +100,21 @@ fn damage(caller: &Caller, table: &str, column: &str) -> String {
     format!("UPDATE {table} SET {column} = '{text}' WHERE account_id = '{account}'")
 }
 
-/// How many reading calls failed because of an unreadable row.
-async fn reads(caller: &Caller, resources: &Resources) -> usize {
+/// How many calls failed because of an unreadable row that they read.
+async fn reads(caller: &Caller, values: &Values) -> usize {
     let mut unreadable = 0;
-    for call in calls() {
+    for call in catalogue().calls.keys() {
         let changes = ["Create", "Delete", "Import"];
         if changes.iter().any(|verb| call.contains(verb)) {
             continue;
         }
-        let outcome = caller.send(call, request(call, resources)).await;
+        let outcome = caller.send(call, request(call, values)).await;
         unreadable += usize::from(outcome.is_err_and(|status| status.code() == Code::Internal));
     }
     unreadable
+}
+
+fn request(call: &str, values: &Values) -> Vec<u8> {
+    let request = catalogue().expand(entry(call).base("example"), values);
+    MARK.message(call, request).encode_to_vec()
 }

@@ -1,4 +1,4 @@
-//! The corpus: valid inputs to mutate, and inputs that failed once.
+//! The corpus: inputs that failed once. Valid ones are in the catalogue of calls.
 
 use std::{fs, path::PathBuf};
 

@@ -1,15 +1,15 @@
 //! A server on a database in memory.
 
 use bytes::Bytes;
-use expertise::proto::v1::*;
 use prost::Message;
 use tokio::runtime::Runtime;
 use tonic::Status;
 
 use crate::kit::{
+    calls::{Mark, prepare},
+    catalogue::Values,
     client::Client,
     databases::runtime,
-    sample::{self, answer, create_step_request, full_step, full_task, observation_asking},
     server::{TestServer, in_memory},
 };
 
@@ -21,22 +21,6 @@ pub struct LocalService {
     runtime: Runtime,
     server: TestServer,
     client: Client,
-}
-
-/// What [`LocalService::fill`] makes.
-pub struct Fixture {
-    /// A task with everything that a task can have, and a revision with the alias `live`.
-    pub task: Task,
-    /// A task to refer to, with a revision.
-    pub other: Task,
-    /// A step with everything that a step can have.
-    pub step: Step,
-    /// A step that was deleted.
-    pub deleted: Step,
-    /// A task with a linked question, and the question.
-    pub guide: Task,
-    pub question: Step,
-    pub role: Role,
 }
 
 impl LocalService {
@@ -81,89 +65,9 @@ impl LocalService {
         Ok(T::decode(answer).expect("an answer is its message"))
     }
 
-    /// Fills the account.
-    pub fn fill(&self) -> Fixture {
-        let task = self.made(full_task());
-        let other = self.made(Task {
-            name: "Other".to_owned(),
-            product_id: Some(7),
-            ..Task::default()
-        });
-        let mut step = full_step(&task);
-        step.set_type(StepType::Solution);
-        let request = create_step_request(step);
-        let created: CreateStepResponse = self.call("StepService/CreateStep", &request).unwrap();
-        let request = create_step_request(sample::information_step(&task, "Deleted"));
-        let deleted: CreateStepResponse = self.call("StepService/CreateStep", &request).unwrap();
-        let deleted = deleted.step.expect("a step");
-        let request = DeleteStepRequest {
-            guid: deleted.guid.clone(),
-            ..DeleteStepRequest::default()
-        };
-        let _: DeleteStepResponse = self.call("StepService/DeleteStep", &request).unwrap();
-        let request = ImportTaskRequest {
-            document: Some(linked_document()),
-            ..ImportTaskRequest::default()
-        };
-        let imported: ImportTaskResponse = self.call("TaskService/ImportTask", &request).unwrap();
-        let guide = imported.task.expect("a task");
-        let guid = guide.steps[0].clone();
-        let question = self.call("StepService/GetStep", &GetStepRequest { guid });
-        let question: GetStepResponse = question.unwrap();
-        let role = Role {
-            name: "Technician".to_owned(),
-            ..Role::default()
-        };
-        let request = CreateRoleRequest { role: Some(role) };
-        let role: CreateRoleResponse = self.call("RoleService/CreateRole", &request).unwrap();
-        for (guid, alias) in [(&task.guid, "live"), (&other.guid, "")] {
-            let request = CreateRevisionRequest {
-                task: guid.clone(),
-                alias: alias.to_owned(),
-                ..CreateRevisionRequest::default()
-            };
-            let kept = self.call("RevisionService/CreateRevision", &request);
-            let _: CreateRevisionResponse = kept.unwrap();
-        }
-        let guid = task.guid;
-        let task = self.call("TaskService/GetTask", &GetTaskRequest { guid });
-        let task: GetTaskResponse = task.unwrap();
-        Fixture {
-            task: task.task.expect("a task"),
-            other,
-            step: created.step.expect("a step"),
-            deleted,
-            guide,
-            question: question.step.expect("a step"),
-            role: role.role.expect("a role"),
-        }
-    }
-
-    fn made(&self, task: Task) -> Task {
-        let request = CreateTaskRequest {
-            task: Some(task),
-            ..CreateTaskRequest::default()
-        };
-        let created: CreateTaskResponse = self.call("TaskService/CreateTask", &request).unwrap();
-        created.task.expect("a task")
-    }
-}
-
-fn question(linked: bool) -> FeedbackConfig {
-    FeedbackConfig {
-        linked: Some(linked),
-        values: vec![answer("on", "Yes"), answer("off", "No")],
-        ..sample::question("lamp", &[])
-    }
-}
-
-fn linked_document() -> TaskDocument {
-    let step = Step {
-        title: "Is the lamp lit?".to_owned(),
-        ..observation_asking(question(true))
-    };
-    TaskDocument {
-        task: Some(full_task()),
-        steps: vec![step],
+    /// Makes every resource of the catalogue in the account; what its placeholders stand for.
+    pub fn fill(&self) -> Values {
+        let send = async |call: &str, message| self.client.send_bytes(call, message).await;
+        self.runtime.block_on(prepare(None, &Mark::NONE, send))
     }
 }

@@ -1,5 +1,4 @@
-//! Requests by the descriptors of the contract: read from the corpus, and mutated field by
-//! field.
+//! Requests by the descriptors of the contract: those of the catalogue, mutated field by field.
 
 use std::collections::HashMap;
 
@@ -7,8 +6,12 @@ use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value,
 };
 
-use super::{corpus, mutations::mutate_text};
-use crate::kit::{contract, rng::Rng};
+use super::mutations::mutate_text;
+use crate::kit::{
+    calls::Mark,
+    catalogue::{Values, catalogue},
+    rng::Rng,
+};
 
 /// Texts with a meaning in some field.
 const WORDS: [&str; 40] = [
@@ -83,44 +86,16 @@ const NUMBERS: [f64; 9] = [
 /// Lengths around the limits of texts and lists.
 const LENGTHS: [usize; 8] = [17, 33, 101, 200, 201, 401, 1_000, 1_001];
 
-/// The requests of the corpus, with the contract that they follow.
-pub struct Messages {
-    /// A method and the JSON of a request to it, in which `{task}` and the like
-    /// stand for ids.
-    corpus: Vec<(String, String)>,
-}
-
-impl Messages {
-    /// Reads the corpus: a folder for each method.
-    pub fn new() -> Self {
-        let corpus = corpus::files("requests")
-            .into_iter()
-            .filter(|(name, _)| name.ends_with(".json"))
-            .map(|(name, json)| {
-                let (method, _) = name.rsplit_once('/').expect("a method's folder");
-                let json = String::from_utf8(json).expect("JSON in UTF-8");
-                (method.replacen('.', "/", 1), json)
-            })
-            .collect();
-        Self { corpus }
-    }
-
-    /// Every request of the corpus with the method that it is for; `words` are
-    /// what stands for the names in braces.
-    pub fn requests(&self, words: &[(&str, String)]) -> Vec<(String, DynamicMessage)> {
-        let requests = self.corpus.iter().map(|(method, json)| {
-            let json = words.iter().fold(json.clone(), |json, (name, word)| {
-                json.replace(&format!("{{{name}}}"), word)
-            });
-            let name = method.split('/').next_back().expect("a method");
-            let message = contract::descriptor(&format!("{name}Request"));
-            let mut json = serde_json::Deserializer::from_str(&json);
-            let message = DynamicMessage::deserialize(message, &mut json);
-            let message = message.unwrap_or_else(|error| panic!("{method}: {error}"));
-            (method.clone(), message)
-        });
-        requests.collect()
-    }
+/// Every request of the catalogue with the call that it is for.
+pub fn requests(values: &Values) -> Vec<(String, DynamicMessage)> {
+    let entries = catalogue().calls.iter();
+    let requests = entries.flat_map(|(call, entry)| {
+        entry.requests.values().map(|request| {
+            let request = catalogue().expand(request, values);
+            (call.clone(), Mark::NONE.message(call, request))
+        })
+    });
+    requests.collect()
 }
 
 /// Mutates messages.

@@ -14,7 +14,7 @@ use super::{
     corpus,
     executions::{Input, execute},
     local_service::LocalService,
-    messages::{Messages, Mutator},
+    messages::{Mutator, requests},
     mutations::mutate_bytes,
     response_rules::{is_listed_for, is_of_the_contract, keeps_the_limits},
 };
@@ -25,28 +25,30 @@ const EXECUTIONS_PER_ACCOUNT: usize = 200;
 const ACCOUNTS_PER_DATABASE: usize = 50;
 
 struct Target {
-    messages: Messages,
     service: LocalService,
     requests: Vec<(String, DynamicMessage)>,
     words: Vec<String>,
     /// Executions so far.
     count: usize,
-    accepted: u64,
+    accepted: usize,
 }
 
 #[test]
 fn every_response_follows_the_contract() {
     let mut target = Target::new();
-    target.accepts_the_corpus();
+    target.accepts_the_catalogue();
     execute("requests", 750, |rng| target.execute(rng));
-    assert!(target.accepted > 0, "no request was accepted");
+    let (accepted, count) = (target.accepted, target.count);
+    assert!(
+        accepted * 20 >= count,
+        "only {accepted} of {count} requests were accepted"
+    );
     target.nothing_failed();
 }
 
 impl Target {
     fn new() -> Self {
         let mut target = Self {
-            messages: Messages::new(),
             service: LocalService::new(),
             requests: Vec::new(),
             words: Vec::new(),
@@ -65,30 +67,10 @@ impl Target {
             self.service = LocalService::new();
         }
         self.service.call_as(&format!("fuzz-{account}"));
-        let filled = self.service.fill();
-        let list = ListTasksRequest {
-            page_size: 1,
-            ..ListTasksRequest::default()
-        };
-        let listed = self.service.call("TaskService/ListTasks", &list);
-        let listed: ListTasksResponse = listed.expect("a page");
-        let values = &filled.question.feedback_config[0].values;
-        let words = [
-            ("task", filled.task.guid),
-            ("other", filled.other.guid),
-            ("step", filled.step.guid),
-            ("deleted", filled.deleted.guid),
-            ("guide", filled.guide.guid),
-            ("question", filled.question.guid.clone()),
-            ("managed", values[0].link.clone()),
-            ("wiring", filled.guide.steps[1].clone()),
-            ("etag", filled.task.etag),
-            ("token", listed.next_page_token),
-            ("role", filled.role.id.to_string()),
-            ("request", uuid::Uuid::now_v7().to_string()),
-        ];
-        self.requests = self.messages.requests(&words);
-        self.words = words.map(|(_, word)| word).into();
+        let values = self.service.fill();
+        self.requests = requests(&values);
+        let words = values.values().filter_map(serde_json::Value::as_str);
+        self.words = words.map(str::to_owned).collect();
     }
 
     /// Asserts that the server has not panicked, and has met no other error of its own.
@@ -96,24 +78,18 @@ impl Target {
         assert_eq!(self.service.log(), "");
     }
 
-    /// Asserts that each request of the corpus is accepted and that there is one for each
-    /// rpc. Sends the inputs that failed once.
-    fn accepts_the_corpus(&mut self) {
-        for method in contract::methods() {
-            let known = self.requests.iter().any(|(known, _)| *known == method);
-            assert!(known, "no request to {method} is in the corpus");
-        }
+    /// Asserts that each request of the catalogue is accepted. Sends the inputs that failed once.
+    fn accepts_the_catalogue(&mut self) {
         for index in 0..self.requests.len() {
-            let (method, message) = self.requests[index].clone();
-            let answer = self.send(&method, message.encode_to_vec().into());
-            answer.unwrap_or_else(|status| panic!("{method}: {status:?}"));
+            let (call, message) = self.requests[index].clone();
+            let answer = self.send(&call, message.encode_to_vec().into());
+            answer.unwrap_or_else(|status| panic!("{call} {message:?}: {status:?}"));
             self.use_new_account();
         }
         for (name, bytes) in corpus::files("requests") {
-            if let Some((method, _)) = name.rsplit_once('/').filter(|_| name.ends_with(".bin")) {
-                let _ = self.send(&method.replacen('.', "/", 1), bytes.into());
-                self.use_new_account();
-            }
+            let (call, _) = name.rsplit_once('/').expect("the folder of a call");
+            let _ = self.send(&call.replacen('.', "/", 1), bytes.into());
+            self.use_new_account();
         }
     }
 
@@ -151,7 +127,6 @@ impl Target {
             bytes: &bytes,
         };
         let answer = self.service.send(method, bytes.clone());
-        let name = method.split('/').next_back().expect("a method");
         match &answer {
             Ok(answer) => {
                 let response = contract::message_of(method, "Response");
@@ -161,7 +136,7 @@ impl Target {
             }
             Err(status) => {
                 is_of_the_contract(status);
-                is_listed_for(name, status);
+                is_listed_for(method, status);
             }
         }
         answer.map(drop)

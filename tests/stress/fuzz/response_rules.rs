@@ -6,9 +6,10 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::messages::messages_in;
-
-#[path = "../../../examples/reference/reasons.rs"]
-mod reasons;
+use crate::kit::{
+    catalogue::{catalogue, entry},
+    failure::code_of,
+};
 
 /// The most bytes of trailers that clients take. They hold the details in base64 and the
 /// message percent-encoded.
@@ -22,24 +23,7 @@ pub fn is_of_the_contract(status: &Status) -> String {
     assert_eq!(info.domain, "expertise.v1", "{status:?}");
     let name = format!("ERROR_REASON_{}", info.reason);
     assert!(ErrorReason::from_str_name(&name).is_some(), "{name}");
-    let expected = match info.reason.as_str() {
-        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" | "REVISION_NOT_FOUND" => {
-            Code::NotFound
-        }
-        "LINKED_IMPORT_ONLY"
-        | "TASK_HAS_STEPS"
-        | "TASK_REFERENCED"
-        | "TASK_MANAGED"
-        | "STEP_MANAGED"
-        | "ABSENT_STEPS"
-        | "REQUEST_ID_REUSED"
-        | "REVISION_UNRESTORABLE"
-        | "REVISION_IN_USE" => Code::FailedPrecondition,
-        "EXTERNAL_ID_TAKEN" => Code::AlreadyExists,
-        "ETAG_MISMATCH" => Code::Aborted,
-        "MESSAGE_TOO_LARGE" => Code::ResourceExhausted,
-        _ => Code::InvalidArgument,
-    };
+    let expected = code_of(&info.reason);
     assert_eq!(status.code(), expected, "{status:?}");
     if expected == Code::InvalidArgument {
         let bad = details.bad_request().expect("a BadRequest");
@@ -64,19 +48,19 @@ pub fn is_of_the_contract(status: &Status) -> String {
     info.reason.clone()
 }
 
-/// Asserts that docs/reference.md names all reasons of an error for its rpc.
-pub fn is_listed_for(rpc: &str, status: &Status) {
+/// Asserts that docs/reference.md names all reasons of an error for its call.
+pub fn is_listed_for(call: &str, status: &Status) {
     let details = status.get_error_details();
     let info = details.error_info().map(|info| info.reason.clone());
     let violations = details.bad_request().into_iter();
     let violations = violations.flat_map(|bad| bad.field_violations.iter());
     let violations = violations.map(|violation| violation.reason.clone());
-    let listed = reasons::of(rpc).expect("reasons of the rpc");
+    let listed = entry(call).reasons.iter();
+    let listed: Vec<_> = listed.chain(&catalogue().reasons_of_every_call).collect();
     for reason in info.into_iter().chain(violations) {
-        let reason = reason.as_str();
         assert!(
-            listed.contains(&reason) || reasons::OF_EVERY_RPC.contains(&reason),
-            "{rpc} fails with {reason}, which examples/reference/reasons.rs does not list"
+            listed.contains(&&reason),
+            "{call} fails with {reason}, which is not in its `reasons` of tests/calls.json"
         );
     }
 }
