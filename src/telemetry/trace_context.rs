@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn states_are_one_list_and_a_malformed_or_long_one_is_dropped_alone() {
-        let state = |states| context(&[GOOD], states).map(|it| it.trace_state().header());
+        let state = |states: &[&str]| context(&[GOOD], states).map(|it| it.trace_state().header());
         assert_eq!(state(&["a=1", "b=2,c=3"]).as_deref(), Some("a=1,b=2,c=3"));
         let long = format!("a={}", "x".repeat(MAX_HEADER_BYTES));
         for text in ["a", "A=\u{fc}", &long] {
