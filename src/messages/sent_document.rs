@@ -262,6 +262,7 @@ impl DocumentDecoder<'_> {
             let at = Path::root(path);
             self.violations
                 .add(&at.field("steps"), Reason::TooManyElements, TOO_MANY_STEPS);
+            return None;
         }
         Some(Document {
             path: path.to_owned(),

@@ -165,6 +165,12 @@ impl Document {
         self.all().into_iter().flat_map(|document| &document.steps)
     }
 
+    /// Whether all tasks and steps are valid.
+    pub fn is_decoded(&self) -> bool {
+        let mut documents = self.all().into_iter();
+        documents.all(|it| it.task.new.is_some() && it.steps.iter().all(|step| step.new.is_some()))
+    }
+
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let tasks = self.all().into_iter().map(|document| &document.task);

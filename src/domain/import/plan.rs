@@ -74,13 +74,15 @@ pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> 
 }
 
 /// Plans an import. The tasks and steps of a revision get their former ids where these are free.
+///
+/// Whatever is valid of an invalid document is planned, so that the violations that only a plan shows
+/// are reported with those of the fields.
 pub(super) fn plan_with_ids<'a>(
     document: &'a Document,
     absent: Absent,
     restored: Option<RestoredIds<'a>>,
     context: ImportContext<'a>,
 ) -> Result<(ImportPlan, Option<RestoredIds<'a>>)> {
-    document.violations.clone().into_result()?;
     let mut stored = StoredResources::default();
     if let Some(tree) = context.existing {
         stored.add(tree);
@@ -101,13 +103,18 @@ pub(super) fn plan_with_ids<'a>(
         origins: Origins::default(),
         depth_limits: Vec::new(),
         ignored: document.ignored.clone(),
-        problems: Problems::default(),
+        problems: Problems {
+            violations: document.violations.clone(),
+            ..Problems::default()
+        },
     };
-    let tree = planner.task(Some(document), "", target, None);
-    let invalid = || Error::Internal("an invalid document is planned".to_owned());
-    let mut tree = tree.ok_or_else(invalid)?;
-    planner.resolve_references(&mut tree);
+    let mut tree = planner.task(Some(document), "", target, None);
+    planner.resolve_references(&mut tree, document.task.new.is_some());
     planner.problems.into_result()?;
+    if !document.is_decoded() {
+        let description = "a document without violations is not decoded";
+        return Err(Error::Internal(description.to_owned()));
+    }
     let wanted = WantedGuide {
         tree,
         stored: planner.stored,
@@ -192,23 +199,22 @@ impl<'a> Planner<'a> {
         value_path: &str,
         target: Target<'a>,
         inherited: Option<InheritedFields>,
-    ) -> Option<TaskTree> {
+    ) -> TaskTree {
         let existing = target.stored();
         let before = existing.map(|tree| &tree.task);
-        let mut new = match (document, &inherited) {
-            (Some(document), _) => document.task.new.clone()?,
-            (None, inherited) => {
-                let inherited = inherited.as_ref()?;
-                NewTask {
-                    name: inherited.name.clone(),
-                    product: inherited.product,
-                    content: TaskContent::default(),
-                }
-            }
+        let new = match document {
+            Some(document) => document.task.new.clone(),
+            None => inherited.as_ref().map(|inherited| NewTask {
+                name: inherited.name.clone(),
+                product: inherited.product,
+                content: TaskContent::default(),
+            }),
         };
-        let mut task = match before {
-            Some(before) => before.edited(new),
-            None => {
+        let mut task = match (before, new) {
+            (Some(before), Some(new)) => before.edited(new),
+            (Some(before), None) => before.clone(),
+            (None, new) => {
+                let mut new = new.unwrap_or_else(invalid_task);
                 new.product = inherited.as_ref().map_or(new.product, |it| it.product);
                 Task::create(new, None, self.context.write)
             }
@@ -257,12 +263,12 @@ impl<'a> Planner<'a> {
             self.problems
                 .violate(&at.field("steps"), Reason::TooManyElements, TOO_MANY_STEPS);
         }
-        Some(TaskTree {
+        TaskTree {
             task,
             steps,
             places: BTreeMap::new(),
             managed: parent.managed,
-        })
+        }
     }
 
     /// Restores the locked translations of a task or step, if the import keeps them. Lists those that it
@@ -308,9 +314,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Sets task, product and title of every subtask step.
-    fn resolve_references(&mut self, tree: &mut TaskTree) {
-        let wanted = tree.all().into_iter().map(|tree| &tree.task);
+    /// Sets task, product and title of every subtask step. The tasks of the guide cannot be found if its
+    /// outermost task is invalid, as they have its product.
+    fn resolve_references(&mut self, tree: &mut TaskTree, is_valid: bool) {
+        let wanted = tree.all().into_iter().filter(|_| is_valid);
+        let wanted = wanted.map(|tree| &tree.task);
         let wanted = wanted.map(|task| (task.guid, ReferencedTask::to(task)));
         let mut tasks = self.context.referenced.clone();
         tasks.extend(wanted);
@@ -379,5 +387,14 @@ impl<'a> Planner<'a> {
     /// The id that a task of the document gets.
     fn new_id(&self, task: TaskId) -> TaskId {
         self.task_ids.get(&task).copied().unwrap_or(task)
+    }
+}
+
+/// Stands for a task that is invalid, while the rest of its document is checked.
+fn invalid_task() -> NewTask {
+    NewTask {
+        name: Name::parse("invalid".to_owned()).expect("the name is valid"),
+        product: ProductId::new(1).expect("the product is valid"),
+        content: TaskContent::default(),
     }
 }

@@ -193,6 +193,30 @@ async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
     failure.violates(&[("document.steps[0].subtask_pid", "FIELD_REQUIRED")]);
 }
 
+#[apply(on_both_databases)]
+async fn a_wrong_reference_is_reported_with_invalid_fields(client: Client) {
+    let other = client.other_account();
+    let outside = other.given_task(task("Outside")).await;
+    let steps = vec![
+        document_step(StepType::Information, ""),
+        subtask(&Task::default(), &outside).with_subtask_pid(PRODUCT + 1),
+    ];
+    let expected = [
+        ("document.steps[0].title", "FIELD_REQUIRED"),
+        ("document.steps[1].subtask_pid", "FIELD_INVALID"),
+    ];
+    let failure = other.import(document("Guide", steps.clone())).await;
+    failure.refused().violates(&expected);
+
+    // The task itself may be invalid, too, and the guide may be stored.
+    let failure = other.import(document("", steps.clone())).await.refused();
+    let name = ("document.task.name", "FIELD_REQUIRED");
+    failure.violates(&[&[name][..], &expected].concat());
+    let made = other.imported(document("Guide", Vec::new())).await;
+    let failure = other.import(document_of(&made.guid, steps)).await;
+    failure.refused().violates(&expected);
+}
+
 #[apply(on_one_database)]
 async fn invalid_fields_are_reported_before_missing_references(client: Client) {
     let absent = task("Absent").with_guid(unknown_guid());

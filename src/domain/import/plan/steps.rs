@@ -115,10 +115,12 @@ impl<'a> Planner<'a> {
                 continue;
             }
             step.link = None;
-            // Only a wiring step may leave its task out when absent fields are reset.
+            // Only a wiring step may leave its task out when absent fields are reset. An invalid
+            // observation may still manage the task.
             if let Some(document) = document
                 && !document.subtask.names_task()
                 && self.absent.fields == AbsentFields::Reset
+                && self.problems.violations.is_empty()
             {
                 let at = Path::root(&document.path);
                 let at = at.field("subtask_id");

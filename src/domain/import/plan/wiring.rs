@@ -96,12 +96,9 @@ impl<'a> Planner<'a> {
                 (None, Some(stored)) if self.absent.fields == AbsentFields::Keep => {
                     let mut tree = stored.clone();
                     tree.task = tree.task.managed(inherited.managed, inherited.name);
-                    Some(tree)
+                    tree
                 }
                 _ => self.task(document, &value_path, target, Some(inherited)),
-            };
-            let Some(tree) = tree else {
-                continue;
             };
             let id = tree.task.guid;
             value.link = Some(id);
