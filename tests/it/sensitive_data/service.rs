@@ -94,7 +94,11 @@ impl Service {
         assert!(lines >= calls, "{lines} lines of {calls} calls");
         for line in log.lines() {
             let found = marks::found(line, &[]);
-            assert!(found.is_empty(), "{found:?} in the log: {line}");
+            assert!(
+                found.is_empty(),
+                "{found:?} in the log: {line}\n{}",
+                call_of(line, &log)
+            );
         }
         let sent = self.collector.requests();
         assert!(!sent.is_empty());
@@ -112,4 +116,13 @@ impl Service {
     fn metrics(&self) -> String {
         in_a_runtime(http_get(self.process.metrics_address(), "/metrics")).1
     }
+}
+
+/// The line that says which call a line of the log is about.
+fn call_of<'a>(line: &str, log: &'a str) -> &'a str {
+    let mut ids = line.split(|it: char| !it.is_ascii_hexdigit() && it != '-');
+    let id = ids.find(|word| uuid::Uuid::try_parse(word).is_ok());
+    let is_its_end =
+        |line: &&str| line.contains("duration_us") && id.is_some_and(|id| line.contains(id));
+    log.lines().find(is_its_end).unwrap_or("no call is known")
 }

@@ -30,6 +30,8 @@ struct Target {
     words: Vec<String>,
     /// Executions so far.
     count: usize,
+    /// Accounts so far.
+    accounts: usize,
     accepted: usize,
 }
 
@@ -53,6 +55,7 @@ impl Target {
             requests: Vec::new(),
             words: Vec::new(),
             count: 0,
+            accounts: 0,
             accepted: 0,
         };
         target.use_new_account();
@@ -66,7 +69,8 @@ impl Target {
             self.nothing_failed();
             self.service = LocalService::new();
         }
-        self.service.call_as(&format!("fuzz-{account}"));
+        self.service.call_as(&format!("fuzz-{}", self.accounts));
+        self.accounts += 1;
         let values = self.service.fill();
         self.requests = requests(&values);
         let words = values.values().filter_map(serde_json::Value::as_str);
