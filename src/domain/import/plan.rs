@@ -391,6 +391,7 @@ impl<'a> Planner<'a> {
 }
 
 /// Stands for a task that is invalid, while the rest of its document is checked.
+#[allow(clippy::expect_used)]
 fn invalid_task() -> NewTask {
     NewTask {
         name: Name::parse("invalid".to_owned()).expect("the name is valid"),
