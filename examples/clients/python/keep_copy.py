@@ -1,6 +1,6 @@
 """Keeps a copy of the guides of an account in an SQLite file.
 
-Usage: synchronise.py ADDRESS ACCOUNT FILE [--once]
+Usage: keep_copy.py ADDRESS ACCOUNT FILE [--once]
 
 Follows the changes of the account until Ctrl-C; with --once, until it has caught up. It may be
 ended and started again at any time: the cursor is stored in the transaction that stores what
@@ -229,7 +229,7 @@ def as_json(message: Task | Step) -> str:
     return json_format.MessageToJson(message, preserving_proto_field_name=True, indent=None)
 
 
-def synchronise(copy: Copy, once: bool) -> bool:
+def synchronize(copy: Copy, once: bool) -> bool:
     """Stores the next page of changes. Returns whether there may be more."""
     cursor = copy.cursor()
     if cursor is None:
@@ -261,7 +261,7 @@ def main(address: str, account: str, file: str, once: str = "") -> None:
             try:
                 # One transaction: committed at its end, rolled back after an error.
                 with database:
-                    more = synchronise(copy, once == "--once")
+                    more = synchronize(copy, once == "--once")
             except grpc.RpcError as error:
                 if error.code().name not in TRANSIENT:
                     raise
