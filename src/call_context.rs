@@ -220,7 +220,8 @@ impl CallContext {
         self.is_cancelled() || self.check_deadline().is_err()
     }
 
-    /// When the call must have ended, or whose deadline has passed.
+    /// The next deadline, or who set it if it has passed. While the call waits for changes, the server sets
+    /// none: a time to check again takes its place.
     fn check_deadline(&self) -> Result<Instant, DeadlineSource> {
         let progress = self.progress();
         let now = Instant::now();

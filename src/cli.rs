@@ -144,25 +144,25 @@ async fn run_command(
         Some(connection) => Some(Client::connect(connection, scopes(command)).await?),
         None => None,
     };
-    let call = || client.as_ref().ok_or_else(lint::needs_server);
+    let server = || client.as_ref().ok_or_else(lint::needs_server);
     match command {
         ClientCommand::Lint(args) => return lint::lint(client.as_ref(), args, format).await,
         ClientCommand::Graph(args) => graph::graph(client.as_ref(), args).await?,
-        ClientCommand::Import(args) => return import::import(call()?, args, format).await,
-        ClientCommand::Edit(args) => return edit::edit(call()?, args, format).await,
-        ClientCommand::Diff(args) => return diff::diff(call()?, args, format).await,
-        ClientCommand::Apply(args) => return apply::apply(call()?, args, format).await,
-        ClientCommand::Delete(args) => return delete::delete(call()?, args, format).await,
-        ClientCommand::Export(args) => return export::export(call()?, args, format).await,
-        ClientCommand::Restore(args) => return restore::restore(call()?, args, format).await,
-        ClientCommand::Show(args) => show::show(call()?, args, format).await?,
-        ClientCommand::List(filters) => list::list(call()?, filters, format).await?,
-        ClientCommand::Preview(args) => preview::preview(call()?, args, format).await?,
-        ClientCommand::References(args) => references::references(call()?, args, format).await?,
-        ClientCommand::History(args) => history::history(call()?, args, format).await?,
-        ClientCommand::Keep(args) => history::keep(call()?, args, format).await?,
-        ClientCommand::Alias(args) => history::alias(call()?, args, format).await?,
-        ClientCommand::Changes(args) => change_feed::changes(call()?, args, format).await?,
+        ClientCommand::Import(args) => return import::import(server()?, args, format).await,
+        ClientCommand::Edit(args) => return edit::edit(server()?, args, format).await,
+        ClientCommand::Diff(args) => return diff::diff(server()?, args, format).await,
+        ClientCommand::Apply(args) => return apply::apply(server()?, args, format).await,
+        ClientCommand::Delete(args) => return delete::delete(server()?, args, format).await,
+        ClientCommand::Export(args) => return export::export(server()?, args, format).await,
+        ClientCommand::Restore(args) => return restore::restore(server()?, args, format).await,
+        ClientCommand::Show(args) => show::show(server()?, args, format).await?,
+        ClientCommand::List(filters) => list::list(server()?, filters, format).await?,
+        ClientCommand::Preview(args) => preview::preview(server()?, args, format).await?,
+        ClientCommand::References(args) => references::references(server()?, args, format).await?,
+        ClientCommand::History(args) => history::history(server()?, args, format).await?,
+        ClientCommand::Keep(args) => history::keep(server()?, args, format).await?,
+        ClientCommand::Alias(args) => history::alias(server()?, args, format).await?,
+        ClientCommand::Changes(args) => change_feed::changes(server()?, args, format).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

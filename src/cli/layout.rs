@@ -108,8 +108,8 @@ pub(super) enum TableColumn {
     Number(&'static str),
 }
 
-/// A table without ruled lines. Each row is one line, in which only the last cell is wrapped at the
-/// width of a terminal. Where it has no room, each row is a list of its cells.
+/// A table without ruled lines. Each row is one line, and only its last cell is wrapped at the width of a
+/// terminal. If the terminal is too narrow for the other cells, each row is a list of its cells.
 pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String; N]>) -> String {
     let names = columns.map(|column| match column {
         TableColumn::Text(name) | TableColumn::Number(name) => name.to_owned(),

@@ -79,8 +79,8 @@ pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool 
         })
 }
 
-/// Fails if a document says something else of fields that never change, with a line for each that
-/// differs from the stored guide.
+/// Fails if a document has other values than the stored guide in fields that never change, with a line
+/// for each.
 pub(super) fn refuse_fixed_fields(
     document: &TaskDocument,
     stored: &TaskDocument,

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Bodies(Vec<Body>);
 
-/// In place of a stored body that the sent step does not have.
+/// Stands for a stored body that differs from the sent one.
 const STORED: &str = "stored";
 
 impl Bodies {

@@ -1,5 +1,5 @@
-//! Documents of requests. They are decoded against the guide that is stored, as fields that are not sent
-//! may be kept.
+//! Documents of requests. They are decoded against the guide that is stored, because fields that are not
+//! sent may be kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,9 +102,8 @@ impl SentDocument {
         }
     }
 
-    /// Adds the violations that it has whatever is stored to those of its request, if the request or the
-    /// structure of the document has any. Otherwise they are found together with those that depend on
-    /// what is stored.
+    /// If the request or the structure of the document is invalid, adds the violations that do not depend on
+    /// what is stored. Otherwise `decode` finds them, together with those that do.
     pub fn add_violations(&self, violations: &mut Violations) {
         let structure = self.decode_against(Stored::Unread).violations;
         if !violations.is_empty() || !structure.is_empty() {
@@ -168,7 +167,7 @@ impl GuideDocument for SentDocument {
 enum Stored<'s> {
     Nothing,
     Guide(&'s TaskTree),
-    /// It is not known: only violations count that are there in any case.
+    /// Unknown: only violations that do not depend on it are found.
     Unknown,
     /// Only the structure is checked.
     Unread,
@@ -197,7 +196,7 @@ impl<'s> Stored<'s> {
     }
 }
 
-/// What a managed task has of its answer and of the task of its observation.
+/// What a managed task takes from its answer and from the task of its observation.
 struct Inherited {
     depth: usize,
     name: String,
@@ -434,7 +433,7 @@ impl DocumentDecoder<'_> {
             r_data: Map::new(),
             path,
         };
-        // Of a step that is refused, it is not known which tasks it manages.
+        // It is not known which tasks a refused step manages.
         let stored = match (stored, &step.new) {
             (Stored::Guide(_), None) => Stored::Unknown,
             _ => stored,

@@ -98,7 +98,8 @@ pub fn updated_task(
     })
 }
 
-/// Decodes a message with the selected fields of the sent one. `None` with violations of `at`.
+/// Decodes the stored message with the selected fields of the sent one. `None` if the result is invalid, with
+/// violations below `path`.
 pub fn decode_selected<M: Message + Default, T>(
     mask: &Mask,
     (stored, sent): (&[u8], &[u8]),

@@ -1,5 +1,5 @@
-//! Requests that are refused at the field that is wrong, beside those next to them that are
-//! accepted: `fields` and `refused` of `tests/calls.json`.
+//! Requests that are refused at the field that is wrong, and similar ones that are accepted: `fields` and
+//! `refused` of `tests/calls.json`.
 
 use serde_json::{Value, json};
 

@@ -84,7 +84,7 @@ pub struct NamingField {
     pub empty: Option<String>,
 }
 
-/// Values of a field that are accepted and refused beside each other.
+/// Values that a field accepts, and values that it refuses.
 #[derive(Debug)]
 pub struct FieldRule {
     /// A path such as `step.tags[0]`.

@@ -192,7 +192,7 @@ impl KeySet {
         forms.any(|form| self.forms.contains(&form))
     }
 
-    /// Whether a criterion [tells](Criterion::tells_apart) one of the keys from no answer.
+    /// Whether a criterion [tells](Criterion::tells_apart) one of the keys apart from no answer.
     pub fn is_told_apart(&self, criterion: &Criterion) -> bool {
         let outermost = match criterion.operator {
             Comparison::Equal | Comparison::NotEqual => {

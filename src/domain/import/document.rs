@@ -62,7 +62,8 @@ pub enum DocumentPath {
 
 /// A document of a request before its fields are decoded.
 pub trait GuideDocument: Debug + Send + Sync {
-    /// Decodes it against the guide that is stored. A field that is not sent is as the import leaves it.
+    /// Decodes it against the guide that is stored. A field that was not sent gets the value that it has
+    /// after the import.
     fn decode(&self, stored: Option<&TaskTree>) -> Document;
 
     /// The document's ids of all tasks that subtask steps refer to.
@@ -83,9 +84,9 @@ pub struct Document {
     pub path: String,
     pub task: DocumentTask,
     pub steps: Vec<DocumentStep>,
-    /// Why it is not imported. Those of nested documents are with the outermost one.
+    /// What is wrong with its fields. The outermost document also has the violations of nested ones.
     pub violations: Violations,
-    /// The paths of fields that were sent and are not honored; those of nested documents, too.
+    /// The paths of sent fields that are not honored. The outermost document also has those of nested ones.
     pub ignored: BTreeSet<String>,
 }
 

@@ -50,7 +50,7 @@ impl Absent {
 /// What becomes of a task of a document.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
-    /// The stored task is brought to its former state.
+    /// The stored task is brought to the state of the document.
     Stored(&'a TaskTree),
     /// It was deleted, and comes back under its id.
     Undeleted,
@@ -314,8 +314,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Sets task, product and title of every subtask step. The tasks of the guide cannot be found if its
-    /// outermost task is invalid, as they have its product.
+    /// Sets task, product and title of every subtask step. If the outermost task is invalid, no step can
+    /// refer to a task of the guide, because their product is not known.
     fn resolve_references(&mut self, tree: &mut TaskTree, is_valid: bool) {
         let wanted = tree.all().into_iter().filter(|_| is_valid);
         let wanted = wanted.map(|tree| &tree.task);

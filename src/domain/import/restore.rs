@@ -84,8 +84,8 @@ impl Restore<'_> {
     }
 }
 
-/// Names tasks and steps by their ids, and refers to them by these alone. A managed task has the name of
-/// its answer.
+/// Violations name steps by their ids, and subtask steps refer to tasks by ids alone. A managed task gets
+/// the name of its answer.
 fn prepare(document: &mut Document, name: Option<&Name>) {
     if let (Some(new), Some(name)) = (&mut document.task.new, name) {
         new.name = name.clone();
@@ -190,7 +190,8 @@ impl<'a> RestoredIds<'a> {
         }
     }
 
-    /// The same for a step of a task. Its values keep their tasks by their ids, not by their keys.
+    /// The same for a step of a task. Its values manage the tasks of the revision, and not those of stored
+    /// values with equal keys.
     pub fn set_step(
         &mut self,
         (kept, new): (&DocumentStep, &NewStep),

@@ -201,7 +201,7 @@ impl<'a> Observation<'a> {
             }
             return;
         }
-        // Whether some condition has another truth for each answer than for none.
+        // For each answer, whether some condition distinguishes it from no answer.
         let is_read = feedback.values.iter().map(|value| {
             let answer = VariableValue::Text(value.key.as_str().to_owned());
             uses.iter().any(|one| one.tells_apart(&answer))
@@ -225,8 +225,8 @@ impl<'a> Observation<'a> {
 
 const MAX_EARLIER: usize = 20;
 
-/// An observation that sets the same name as earlier ones of its task, of which `MAX_EARLIER` are
-/// listed.
+/// An observation that sets the same name as earlier ones of its task, and at most `MAX_EARLIER` of
+/// these.
 pub type DuplicateName<'a> = (Observation<'a>, Vec<StepPosition>);
 
 /// The observations of the own tasks whose names are not unique within their tasks.

@@ -47,7 +47,7 @@ pub struct UncheckedVariable {
 pub struct DocumentSet {
     /// What the documents are called in the paths of findings about others.
     names: Vec<String>,
-    /// They are known if the account has no others than these documents.
+    /// `Read` if the account has no guides but these documents.
     other_guides: OtherGuides,
     /// The tasks of all documents, and stand-ins for tasks of the account.
     tasks: SourceTasks,

@@ -92,8 +92,8 @@ pub async fn record(
     Ok(response)
 }
 
-/// The error of the contract for one without its details. Errors of the services have them. Others come
-/// from tonic: they are about an unknown rpc, or a fault of the server.
+/// Replaces an error without details by one of the contract. Errors of the services have details. Those
+/// without come from tonic, and are about an unknown rpc or a fault of the server.
 fn with_details(status: &Status, call: &CallContext) -> Status {
     if status.code() == Code::Unimplemented {
         return status::unimplemented(&format!("/{}", call.rpc));

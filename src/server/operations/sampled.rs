@@ -28,7 +28,7 @@ pub fn write_process(text: &mut String, started: SystemTime) -> Result {
         field(24).map(|pages| pages * page_size() as f64),
         field(23),
     ];
-    // One lists the others.
+    // Without the descriptor that this directory is read with.
     let open = fs::read_dir("/proc/self/fd").map(|files| files.count().saturating_sub(1) as f64);
     let max = getrlimit(Resource::Nofile).current.map(|max| max as f64);
     let start_help = "When the process started, in seconds since 1970.";
