@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    task::block_in_place,
+    task::{block_in_place, spawn_blocking},
 };
 
 use crate::{
@@ -147,9 +147,25 @@ pub fn run_by_weight<T>(weight: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Runs light work here, and other work on another thread. It is for analyses of calls that hold a connection
+/// that others wait for, and so cannot wait for a thread for analyses. It stops when the call is over, and a
+/// large call does not keep its turn meanwhile.
+pub async fn analyse_by_weight<T: Send + 'static>(
+    weight: usize,
+    analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
+) -> Result<T> {
+    let result = match weight {
+        ..=MAX_LIGHT_WEIGHT => analysis(NEVER),
+        _ => spawn_blocking(stopping_with_call(analysis))
+            .await
+            .map_err(|_| panicked())?,
+    };
+    result.ok_or(Error::CallOver)
+}
+
 /// An analysis in the span of the current call, which tells it to stop when it is over. The call is
 /// held until the analysis has ended, and its memory counts until then.
-pub fn stopping_with_call<T>(
+fn stopping_with_call<T>(
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> impl FnOnce() -> Option<T> + Send + 'static {
     let span = tracing::Span::current();

@@ -16,7 +16,7 @@ use super::{
     tasks::{self, TaskSize, find_tasks_named, task_sizes},
 };
 use crate::{
-    analysis_threads::run_by_weight,
+    analysis_threads::analyse_by_weight,
     call_context::WorkMemory,
     domain::{
         Error, SizedResource,
@@ -133,8 +133,11 @@ impl Account {
         let memory = stored.reserve_memory(self.max_message_bytes())?;
         let mut tasks = stored.read(scope).await?;
         tasks.extend(planned);
+        let known = known.clone();
         let weight = guide_weight(&tasks);
-        let draft = run_by_weight(weight, || GuideDraft::new(root, tasks, known));
+        // The memory counts until the work ends, even if the call is cancelled.
+        let work = move |_: StopSignal<'_>| Some((GuideDraft::new(root, tasks, &known), memory));
+        let (draft, memory) = analyse_by_weight(weight, work).await?;
         let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;
         Ok((draft, memory))
     }
@@ -157,12 +160,13 @@ impl Account {
         let referenced: BTreeMap<TaskId, ReferencedTask> =
             referenced.collect::<Result<_, StoreError>>()?;
         let write = self.write_context();
-        let planned = run_by_weight(document.step_count(), || {
+        let document = Arc::clone(document);
+        let planned = analyse_by_weight(document.step_count(), move |_| {
             let context = ImportContext::for_new_guide(&write, &referenced);
             let document = document.decode(None);
-            plan(&document, Absent::DEFAULT, context).map(plan_tasks)
+            Some(plan(&document, Absent::DEFAULT, context).map(plan_tasks))
         });
-        Ok(planned?)
+        Ok(planned.await??)
     }
 }
 

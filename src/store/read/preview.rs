@@ -9,10 +9,10 @@ use sea_orm::{
 
 use super::{GuideSource, MaxBytes};
 use crate::{
-    analysis_threads::{run_by_weight, stopping_with_call},
+    analysis_threads::analyse_by_weight,
     call_context::WorkMemory,
     domain::{
-        Error, Result,
+        Result,
         analysis::{
             Fingerprint, KnownVariables, StopSignal,
             preview::{Preview, PreviewOptions},
@@ -99,7 +99,7 @@ impl Account {
         // thread must not hold one.
         let snapshot = Some(snapshot).filter(|_| call.bodies);
         let evaluated = match &snapshot {
-            Some(_) => run_by_weight(weight, stopping_with_call(preview)).ok_or(Error::CallOver)?,
+            Some(_) => analyse_by_weight(weight, preview).await?,
             None => {
                 let thread = self.analysis_threads().get(weight).await;
                 thread.run_once(preview).await?
