@@ -77,7 +77,9 @@ pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
 fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     let stored = RevisionMessage::decode(&decompressed(guide)?[..]).ok()?;
     let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
-    let sent = SentDocument::unstored(stored.document?);
+    let mut message = stored.document?;
+    clear_shorthands(&mut message);
+    let sent = SentDocument::unstored(message);
     let mut document = sent.decode(None);
     add_kept_fields(&mut document, sent.message())?;
     document.violations.is_empty().then_some(KeptDocument {
@@ -87,6 +89,23 @@ fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
             steps: steps.into_iter().collect(),
         },
     })
+}
+
+/// They say the same as the dependencies. A later version may write them in another way.
+fn clear_shorthands(document: &mut v1::TaskDocument) {
+    if let Some(task) = &mut document.task {
+        task.dependency_shorthand = None;
+    }
+    for step in &mut document.steps {
+        step.dependency_shorthand = None;
+        let values = step
+            .feedback_config
+            .iter_mut()
+            .flat_map(|it| &mut it.values);
+        for document in values.filter_map(|value| value.task_json.as_mut()) {
+            clear_shorthands(document);
+        }
+    }
 }
 
 /// Adds what only the document of a revision has.
