@@ -9,8 +9,11 @@ use super::{
     html::translate_html,
     parts::{TranslateFn, translate_parts},
 };
-use crate::proto::v1::{
-    AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
+use crate::{
+    domain::text::MAX_NAME_CHARS,
+    proto::v1::{
+        AutomaticTranslation, FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork,
+    },
 };
 
 /// The names of members of instructions, in lower case, that hold text. Authors choose the shape of
@@ -43,6 +46,7 @@ pub(super) async fn translate(
     } = map_texts(&source, &mut |text| {
         dictionary.get(text).map_or(text, String::as_str).to_owned()
     });
+    check_linked_answers(&source, &feedback_config)?;
     Ok(AutomaticTranslation {
         guid: work.guid.clone(),
         language: work.language.clone(),
@@ -53,6 +57,21 @@ pub(super) async fn translate(
         feedback_config,
         source_digest: work.source_digest.clone(),
     })
+}
+
+/// The answers of a linked question name tasks, and are as short as these.
+fn check_linked_answers(
+    source: &TranslationSource,
+    translated: &[FeedbackConfig],
+) -> Result<(), EngineError> {
+    let mut questions = source.feedback_config.iter();
+    let linked = questions.any(|question| question.linked == Some(true));
+    let mut answers = translated.iter().flat_map(|question| &question.values);
+    if linked && answers.any(|answer| answer.value.chars().count() > MAX_NAME_CHARS) {
+        let fault = "an answer of a linked question is too long";
+        return Err(EngineError::Unusable(fault));
+    }
+    Ok(())
 }
 
 /// Translates every text of a source and copies the rest.
@@ -140,6 +159,28 @@ mod tests {
         Struct {
             fields: members.map(|(name, value)| (name.to_owned(), value)).into(),
         }
+    }
+
+    #[test]
+    fn answers_of_linked_questions_are_as_short_as_names() {
+        let question = |linked, length| FeedbackConfig {
+            linked: Some(linked),
+            values: vec![FeedbackValue {
+                value: "x".repeat(length),
+                ..FeedbackValue::default()
+            }],
+            ..FeedbackConfig::default()
+        };
+        let is_refused = |linked, length| {
+            let source = TranslationSource {
+                feedback_config: vec![question(linked, 1)],
+                ..TranslationSource::default()
+            };
+            check_linked_answers(&source, &[question(false, length)]).is_err()
+        };
+        assert!(is_refused(true, MAX_NAME_CHARS + 1));
+        assert!(!is_refused(true, MAX_NAME_CHARS));
+        assert!(!is_refused(false, MAX_NAME_CHARS + 1));
     }
 
     #[test]
