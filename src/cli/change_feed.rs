@@ -153,7 +153,10 @@ impl ChangeReader<'_> {
                 ChangeKind::TaskDeleted => {
                     self.names.insert(change.task.clone(), None);
                 }
-                ChangeKind::TaskCreated | ChangeKind::TaskUpdated => {
+                ChangeKind::TaskCreated => {
+                    self.names.remove(&change.task);
+                }
+                ChangeKind::TaskUpdated if change.fields.iter().any(|it| it == "name") => {
                     self.names.remove(&change.task);
                 }
                 _ => {}

@@ -80,7 +80,7 @@ pub async fn record(
             })
         }));
     };
-    if status.details().is_empty() {
+    if status.code() != Code::Ok && status.details().is_empty() {
         let status = with_details(&status, &record.call);
         record.end(&status);
         return Err(status);
