@@ -215,13 +215,24 @@ impl Finding {
         format!("{:032x}", u128::from_be_bytes(hash.finish()))
     }
 
-    /// Sorts by the place in the guide, then by path, rule and id.
+    /// Sorts by the place in the guide, then by path, rule, access levels and message, which are the same
+    /// for equal guides. Ids decide between findings that look the same.
     pub fn sort(findings: &mut [Self]) {
         findings.sort_by(|one, other| {
+            let by_levels = || one.level_numbers().cmp(other.level_numbers());
+            let by_message = || one.message.cmp(&other.message);
             // An id takes a digest, so only those that decide are made.
             let by_id = || one.id().cmp(&other.id());
-            one.sort_key().cmp(&other.sort_key()).then_with(by_id)
+            let order = one.sort_key().cmp(&other.sort_key());
+            order
+                .then_with(by_levels)
+                .then_with(by_message)
+                .then_with(by_id)
         });
+    }
+
+    fn level_numbers(&self) -> impl Iterator<Item = i32> {
+        self.levels.iter().map(|level| level.number())
     }
 
     fn sort_key(&self) -> ((usize, Option<usize>), &str, &'static str) {

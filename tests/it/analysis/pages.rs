@@ -404,3 +404,28 @@ async fn readers_of_own_names_make_short_pages(client: Client) {
     let found: Vec<String> = found.filter_map(|one| Some(one.place?.step)).collect();
     assert_eq!(found, reader.steps);
 }
+
+#[apply(on_one_database)]
+async fn equal_guides_have_their_findings_in_one_order(client: Client) {
+    let mut inner = guide("ask v: x, y\nend Done ? v = x");
+    let roles = [AccessLevel::User, AccessLevel::Tech];
+    inner.task.as_mut().expect("a task").roles = roles.map(i32::from).to_vec();
+    let inner = client.imported(inner).await;
+    let mut orders = Vec::new();
+    for _ in 0..12 {
+        let steps = vec![
+            document_step(StepType::Information, "Note"),
+            subtask(&Task::default(), &inner),
+        ];
+        let made = client.imported(document("Outer", steps)).await;
+        let found = client.validated(validation_of(&made.guid)).await.findings;
+        let found = found
+            .into_iter()
+            .filter(|it| it.rule == "path/no-outcome")
+            .map(|finding| finding.message);
+        orders.push(found.collect::<Vec<_>>());
+    }
+    assert_eq!(orders[0].len(), 2, "{orders:?}");
+    orders.dedup();
+    assert_eq!(orders.len(), 1, "{orders:?}");
+}
