@@ -138,8 +138,8 @@ async fn acquire(threads: &Arc<Semaphore>) -> Option<Arc<OwnedSemaphorePermit>> 
     permit.ok().map(Arc::new)
 }
 
-/// Runs short work here. Unless it is light, the other tasks of this thread move to another one. It is for
-/// calls that hold what others need, such as a transaction, and so cannot wait for a thread for analyses.
+/// Runs short work here. Unless it is light, the other tasks of this thread move to another one. This is for
+/// calls that hold a transaction: they must not wait for [`AnalysisThreads`].
 pub fn run_by_weight<T>(weight: usize, work: impl FnOnce() -> T) -> T {
     match weight {
         ..=MAX_LIGHT_WEIGHT => work(),
@@ -147,10 +147,10 @@ pub fn run_by_weight<T>(weight: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Runs light work here, and other work on another thread. It is for analyses of calls that hold a connection
-/// that others wait for, and so cannot wait for a thread for analyses. It stops when the call is over, and a
-/// large call does not keep its turn meanwhile.
-pub async fn analyse_by_weight<T: Send + 'static>(
+/// Runs light work here, and other work on another thread, so that a large call gives up its turn. The work
+/// stops when the call is over. This is for calls that hold a connection: others wait for that connection, so
+/// these calls must not wait for [`AnalysisThreads`].
+pub async fn analyze_by_weight<T: Send + 'static>(
     weight: usize,
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> Result<T> {

@@ -25,7 +25,7 @@ use super::{
     CliError, Format,
     changes::{self, Change},
     confirm,
-    findings::{Analysed, Findings},
+    findings::{Analyzed, Findings},
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
@@ -396,7 +396,7 @@ impl ApplyRun<'_> {
     }
 
     /// The findings of a guide as a dry run leaves it.
-    async fn findings(&self, guide: &ApplyGuide, planned: TaskDocument) -> Analysed {
+    async fn findings(&self, guide: &ApplyGuide, planned: TaskDocument) -> Analyzed {
         let file = guide.file_of(&planned);
         let found = Findings::of(self.client, planned).await;
         Some(found.map(|found| match file {

@@ -315,7 +315,7 @@ impl EditSession<'_> {
         let findings = match Findings::compared(self.client, planned.clone()).await {
             Ok(findings) => findings,
             Err(error) => {
-                print_error(&format!("not analysed: {error}"));
+                print_error(&format!("not analyzed: {error}"));
                 return None;
             }
         };

@@ -86,7 +86,7 @@ impl Findings {
         })
     }
 
-    /// The errors of a stored guide; `None` if it has none, or cannot be analysed.
+    /// The errors of a stored guide; `None` if it has none, or cannot be analyzed.
     pub async fn errors_of_stored(client: &Client, guid: &str) -> Option<Self> {
         let source = Source::Guid(guid.to_owned());
         let answer = validate(client, source, Severity::Error).await.ok()?;
@@ -176,20 +176,20 @@ impl Findings {
     }
 }
 
-pub(super) type Analysed = Option<Result<Findings, CallError>>;
+pub(super) type Analyzed = Option<Result<Findings, CallError>>;
 
-pub(super) fn json(analysed: &Analysed) -> Value {
-    match analysed {
+pub(super) fn json(analyzed: &Analyzed) -> Value {
+    match analyzed {
         Some(Ok(findings)) => findings.json(),
         Some(Err(error)) => json!({"analysis_error": call_error_json(error)}),
         None => json!({}),
     }
 }
 
-pub(super) fn text(analysed: &Analysed, terminal: &Term) -> String {
-    match analysed {
+pub(super) fn text(analyzed: &Analyzed, terminal: &Term) -> String {
+    match analyzed {
         Some(Ok(findings)) => findings.text(terminal),
-        Some(Err(error)) => format!("  not analysed: {error}\n"),
+        Some(Err(error)) => format!("  not analyzed: {error}\n"),
         None => String::new(),
     }
 }

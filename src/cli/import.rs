@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{
     CliError, Format,
-    findings::{Analysed, Findings},
+    findings::{Analyzed, Findings},
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
@@ -216,7 +216,7 @@ impl ImportRun<'_> {
     }
 
     /// All findings of a dry run, or else the errors of a guide that was written.
-    async fn findings(&self, imported: &ImportedGuide, file: &GuideFile) -> Analysed {
+    async fn findings(&self, imported: &ImportedGuide, file: &GuideFile) -> Analyzed {
         if !self.args.dry_run {
             let is_asked = imported.is_stored() && !self.args.quiet;
             let errors = is_asked.then(|| {

@@ -7,7 +7,7 @@ use super::{
     CliError,
     changes::{self, Change},
     document,
-    findings::{self, Analysed},
+    findings::{self, Analyzed},
     guides::undo_note,
     out::{sanitize, step_count, with_members},
 };
@@ -22,7 +22,7 @@ pub(super) struct ImportedGuide {
     /// Lines about what the command has done to the document.
     pub notes: Vec<String>,
     /// What the analysis says about the guide; the errors only, unless it is a dry run.
-    pub findings: Analysed,
+    pub findings: Analyzed,
     /// Another task with the name and product of a new one.
     pub namesake: Option<String>,
 }

@@ -142,7 +142,7 @@ impl Call {
             return Err(Violations::from(status::page_token_violation()).into());
         }
         let weight = base.weight() + target.weight();
-        let compared = account.analyse(weight, move || base.compare(&target));
+        let compared = account.analyze(weight, move || base.compare(&target));
         let (mut task_paths, steps) = compared.await?;
         let same = after.is_none() && task_paths.is_empty() && steps.is_empty();
         if after.is_some() {

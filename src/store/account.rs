@@ -188,7 +188,7 @@ impl Account {
     }
 
     /// Runs CPU-bound work of this weight, in KiB, on an analysis thread unless it is light.
-    pub async fn analyse<T: Send + 'static>(
+    pub async fn analyze<T: Send + 'static>(
         &self,
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,

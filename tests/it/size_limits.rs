@@ -113,7 +113,7 @@ async fn a_guide_too_large_to_export_can_be_read_step_by_step(url: String) {
 }
 
 #[apply(on_own_databases)]
-async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
+async fn a_guide_whose_texts_exceed_a_message_is_not_analyzed(url: String) {
     let server = serve(&url).await;
     let client = server.client();
     let task = client.given_task(task("Guide")).await;
@@ -139,7 +139,7 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
 
 /// One step may be far larger than the others, in whichever task of the guide it is.
 #[apply(on_own_databases)]
-async fn a_guide_with_one_large_step_is_analysed_while_the_whole_fits(url: String) {
+async fn a_guide_with_one_large_step_is_analyzed_while_the_whole_fits(url: String) {
     let server = serve(&url).await;
     let client = server.client();
     let large = |task: &Task| information_step(task, "Large").depending_on(conditions_of(30_000));

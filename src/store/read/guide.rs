@@ -16,7 +16,7 @@ use super::{
     tasks::{self, TaskSize, find_tasks_named, task_sizes},
 };
 use crate::{
-    analysis_threads::analyse_by_weight,
+    analysis_threads::analyze_by_weight,
     call_context::WorkMemory,
     domain::{
         Error, SizedResource,
@@ -137,7 +137,7 @@ impl Account {
         let weight = guide_weight(&tasks);
         // The memory counts until the work ends, even if the call is cancelled.
         let work = move |_: StopSignal<'_>| Some((GuideDraft::new(root, tasks, &known), memory));
-        let (draft, memory) = analyse_by_weight(weight, work).await?;
+        let (draft, memory) = analyze_by_weight(weight, work).await?;
         let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;
         Ok((draft, memory))
     }
@@ -161,7 +161,7 @@ impl Account {
             referenced.collect::<Result<_, StoreError>>()?;
         let write = self.write_context();
         let document = Arc::clone(document);
-        let planned = analyse_by_weight(document.step_count(), move |_| {
+        let planned = analyze_by_weight(document.step_count(), move |_| {
             let context = ImportContext::for_new_guide(&write, &referenced);
             let document = document.decode(None);
             Some(plan(&document, Absent::DEFAULT, context).map(plan_tasks))

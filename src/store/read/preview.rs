@@ -9,7 +9,7 @@ use sea_orm::{
 
 use super::{GuideSource, MaxBytes};
 use crate::{
-    analysis_threads::analyse_by_weight,
+    analysis_threads::analyze_by_weight,
     call_context::WorkMemory,
     domain::{
         Result,
@@ -99,7 +99,7 @@ impl Account {
         // thread must not hold one.
         let snapshot = Some(snapshot).filter(|_| call.bodies);
         let evaluated = match &snapshot {
-            Some(_) => analyse_by_weight(weight, preview).await?,
+            Some(_) => analyze_by_weight(weight, preview).await?,
             None => {
                 let thread = self.analysis_threads().get(weight).await;
                 thread.run_once(preview).await?
