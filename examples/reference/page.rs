@@ -53,14 +53,12 @@ pub async fn write() -> anyhow::Result<String> {
     }
     writeln!(page, "\n## Messages")?;
     for message in &contract.messages {
-        let (name, file) = (message.name(), message.parent_file());
-        write_heading(&mut page, name, file.name(), &prose.of(message)?)?;
+        writeln!(page, "\n### {}\n\n{}", message.name(), prose.of(message)?)?;
         table::write_fields(&mut page, message, &prose)?;
     }
     writeln!(page, "\n## Enums")?;
     for kind in &contract.enums {
-        let (name, file) = (kind.name(), kind.parent_file());
-        write_heading(&mut page, name, file.name(), &prose.of(kind)?)?;
+        writeln!(page, "\n### {}\n\n{}", kind.name(), prose.of(kind)?)?;
         table::write_values(&mut page, kind, &prose)?;
     }
     let text = prose.of(&contract.reasons)?;
@@ -69,15 +67,6 @@ pub async fn write() -> anyhow::Result<String> {
     writeln!(page, "\nEvery rpc can fail with {of_every_rpc}.")?;
     table::write_reasons(&mut page, &contract.reasons, &prose)?;
     Ok(page)
-}
-
-/// The name of a message or enum, its proto file and its comment.
-fn write_heading(page: &mut String, name: &str, file: &str, text: &str) -> anyhow::Result<()> {
-    let (_, short) = file
-        .rsplit_once('/')
-        .context("a file without a directory")?;
-    writeln!(page, "\n### {name}\n\n[{short}](../proto/{file})\n\n{text}")?;
-    Ok(())
 }
 
 fn write_contents(page: &mut String, contract: &Contract) -> anyhow::Result<()> {
@@ -117,7 +106,7 @@ fn write_service(
         let example = examples
             .of(rpc.name())
             .context("an rpc without an example")?;
-        writeln!(page, "\n**Example**\n\n{example}")?;
+        writeln!(page, "\n{example}")?;
     }
     Ok(())
 }

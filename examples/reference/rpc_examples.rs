@@ -22,10 +22,11 @@ use super::{
 
 /// The account that the page shows.
 const ACCOUNT: &str = "demo";
-/// Longer messages are cut off.
-const MAX_LINES: usize = 32;
+/// Messages that are longer are cut off, unless they are only a little longer.
+const MAX_LINES: usize = 18;
+const MAX_LINES_IF_WHOLE: usize = 22;
 /// A list or object that fits in this width, in characters, is shown on one line.
-const MAX_WIDTH: usize = 96;
+const MAX_WIDTH: usize = 120;
 /// Fields whose values differ from run to run and say nothing.
 const OPAQUE_FIELDS: [&str; 9] = [
     "cursor",
@@ -95,7 +96,8 @@ async fn call_all(
         }
         let request = catalogue().expand(entry(call).base("example"), &values);
         let (sent, received, _) = account.call(call, request).await?;
-        let shown = format!("```json\n{sent}\n```\n\nis answered with\n\n```json\n{received}\n```");
+        let shown =
+            format!("```jsonc\n// An example request\n{sent}\n// Its response\n{received}\n```");
         examples.insert(rpc.name().to_owned(), shown);
     }
     Ok(examples)
@@ -212,7 +214,7 @@ impl StandIns {
     fn shown(&mut self, message: &DynamicMessage) -> anyhow::Result<String> {
         let json = json_of(message)?;
         let mut lines = folded(json.lines().map(|line| self.line(line)));
-        if lines.len() > MAX_LINES {
+        if lines.len() > MAX_LINES_IF_WHOLE {
             lines.truncate(MAX_LINES);
             lines.push("…".to_owned());
         }
