@@ -6,7 +6,8 @@ A block of `sh` is run by one shell for the whole page, in a directory with the 
 `examples` and `proto`. The block of text or JSON after it, or the file of a comment
 `<!-- prints: FILE -->`, is what it must print; a line `…` stands for any lines. A block of `sh`
 without one must succeed. Ids, etags and times may differ from those of the page, but equal ones
-must stay equal. A comment `<!-- not run: … -->` before a block leaves it out. The server is at
+must stay equal. A comment `<!-- not run: … -->` before a block leaves it out, and so does
+`<!-- with grpcurl -->` unless TOOL is grpcurl; TOOL is buf by default. The server is at
 EXPERTISE_TEST_ADDRESS.
 """
 
@@ -18,7 +19,10 @@ import tempfile
 from pathlib import Path
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
-BLOCK = re.compile(r"^(?P<skip><!-- not run: [^>]*-->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"^(?:<!-- (?:(?P<skip>not run: [^>]*)|with (?P<tool>\w+)) -->\n+)?```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    re.M | re.S,
+)
 FILE = re.compile(r"^<!-- prints: (\S+) -->$", re.M)
 # What differs from run to run.
 VARIABLE = re.compile(
@@ -27,6 +31,8 @@ VARIABLE = re.compile(
     r'|(?<="etag": ")(?P<etag>[\w-]+)'
 )
 END = "end of block"
+# Makes the calls of the page.
+TOOL = os.environ.get("TOOL", "buf")
 
 
 def commands(page, heading):
@@ -40,7 +46,11 @@ def commands(page, heading):
     open_block = None
     for block in BLOCK.finditer(text):
         if block["kind"] == "sh":
-            open_block = None if block["skip"] else [block["text"], None]
+            if block["tool"] not in (None, TOOL) and open_block:
+                # Both tools print what follows.
+                continue
+            is_left_out = block["skip"] or block["tool"] not in (None, TOOL)
+            open_block = None if is_left_out else [block["text"], None]
             if open_block:
                 found.append(open_block)
         elif open_block:
