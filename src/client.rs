@@ -138,7 +138,7 @@ pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
 }
 
 /// Whether the same call may succeed another time.
-pub(crate) fn is_transient(status: &Status) -> bool {
+fn is_transient(status: &Status) -> bool {
     match status.code() {
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => true,
         Code::Aborted => !has_reason(status, "ETAG_MISMATCH"),
@@ -185,7 +185,7 @@ fn may_have_taken_effect(status: &Status) -> bool {
 }
 
 /// Whether the server refuses every such call of this caller.
-pub(crate) fn is_caller_refused(status: &Status) -> bool {
+fn is_caller_refused(status: &Status) -> bool {
     matches!(
         status.code(),
         Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented
@@ -274,14 +274,6 @@ impl Client {
         let path = PathAndQuery::from_static(M::PATH);
         let answer = grpc.unary(request, path, ProstCodec::default()).await?;
         Ok(answer.into_inner())
-    }
-
-    /// Makes a call, and repeats it after a pause while its failure is transient. For runs without
-    /// a person who waits.
-    pub async fn call_patiently<M: Call>(&self, message: M) -> Result<M::Answer, Status> {
-        let attempt = || self.send(&message);
-        let retries = backoff(self.connection.retry);
-        attempt.retry(retries).when(is_transient).await
     }
 
     /// Makes a call, and repeats it while its failure is transient.

@@ -1,13 +1,11 @@
 //! A run: lists work, translates it and writes it back, page by page.
 
-use std::{collections::HashSet, error::Error, fmt};
+use std::{collections::HashSet, fmt};
 
 use futures_util::{StreamExt, stream};
 use indicatif::ProgressBar;
 use prost::Message;
 use tokio::signal;
-use tonic::{Code, Status};
-use tonic_types::StatusExt;
 
 use super::{
     TranslateError,
@@ -16,7 +14,7 @@ use super::{
     work,
 };
 use crate::{
-    client::{self, Client, ConnectError},
+    client::{CallError, Client, ConnectError},
     config::TranslateConfig,
     domain::{caller::Scope, ids::TaskId},
     proto::v1::{
@@ -98,8 +96,8 @@ impl WorkList {
         let Some(mut request) = self.next.take() else {
             return Ok(None);
         };
-        let page = self.client.call_patiently(request.clone()).await;
-        let page = page.map_err(|status| TranslateError::List(describe(&status)))?;
+        let page = self.client.call(request.clone()).await;
+        let page = page.map_err(|error| TranslateError::List(describe(&error)))?;
         request.page_token = page.next_page_token;
         self.next = Some(request).filter(|next| !next.page_token.is_empty());
         Ok(Some(page.work))
@@ -224,19 +222,19 @@ impl TranslateRun {
         let message = WriteTranslationsRequest {
             translations: batch.to_vec(),
         };
-        let (answer, reason) = match self.list.client.call_patiently(message).await {
+        let (answer, reason) = match self.list.client.call(message).await {
             Ok(answer) => (answer, "the server returned no result for it".to_owned()),
-            Err(status) if is_content_refused(&status) && batch.len() > 1 => {
+            Err(error) if is_content_refused(&error) && batch.len() > 1 => {
                 for item in batch.chunks(1) {
                     Box::pin(self.write(item)).await?;
                 }
                 return Ok(());
             }
-            Err(status) if client::is_caller_refused(&status) => {
-                return Err(TranslateError::Write(describe(&status)));
+            Err(error) if error.caller_refused => {
+                return Err(TranslateError::Write(describe(&error)));
             }
-            Err(status) => {
-                let reason = format!("the server did not write it: {}", describe(&status));
+            Err(error) => {
+                let reason = format!("the server did not write it: {}", describe(&error));
                 (WriteTranslationsResponse::default(), reason)
             }
         };
@@ -257,30 +255,20 @@ impl TranslateRun {
     }
 }
 
-/// A status on one line with its details, without any text that was sent. It is safe on a
-/// terminal.
-fn describe(status: &Status) -> String {
-    let details = status.get_error_details();
-    let info = details.error_info();
-    let reason = info.map(|info| info.reason.clone());
-    let scope = info.and_then(|info| info.metadata.get("scope"));
-    let scope = scope.map(|scope| format!("use a token that has the scope `{scope}`"));
-    let field = details.bad_request();
-    let field = field.and_then(|bad| bad.field_violations.first());
-    let field = field.map(|violation| format!("at {}", violation.field));
-    let cause = status
-        .source()
-        .map(|error| client::root_cause(error).to_string());
-    let code = Some(format!("{:?}", status.code()));
-    let parts = [code, reason, field, cause, scope].into_iter().flatten();
-    sanitize(&parts.collect::<Vec<_>>().join(", "))
+/// An error on one line. The text of another service, such as a proxy, is left out, as it may repeat
+/// what was sent.
+fn describe(error: &CallError) -> String {
+    match error.reason.as_str() {
+        "" if !error.unreachable => error.code.to_owned(),
+        _ => error.to_string().replace("\n  ", " "),
+    }
 }
 
 /// Whether the content of the request was refused, not its caller, nor for want of capacity.
-fn is_content_refused(status: &Status) -> bool {
-    match status.code() {
-        Code::InvalidArgument | Code::OutOfRange => true,
-        Code::ResourceExhausted => !client::is_transient(status),
+fn is_content_refused(error: &CallError) -> bool {
+    match error.code {
+        "INVALID_ARGUMENT" | "OUT_OF_RANGE" => true,
+        "RESOURCE_EXHAUSTED" => !error.transient,
         _ => false,
     }
 }

@@ -44,7 +44,8 @@ pub fn translate(service: &str, engine: &str) -> Command {
 pub async fn run(run: Command) -> RunOutcome {
     let output = run.run_in_background().await;
     let lines = output.stderr.lines();
-    let lines = lines.filter(|line| !line.starts_with("so far: "));
+    let is_progress = |line: &&str| line.starts_with("so far: ") || line.contains(" is repeated, ");
+    let lines = lines.filter(|line| !is_progress(line));
     let (failures, errors): (Vec<&str>, Vec<&str>) =
         lines.partition(|line| line.starts_with("failed "));
     let end = match errors.as_slice() {

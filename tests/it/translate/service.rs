@@ -83,7 +83,7 @@ async fn an_item_refused_by_the_service_does_not_stop_the_others() {
     assert_eq!(service.written(), ["a", "b"]);
     assert_eq!(
         outcome.reason(),
-        "the server did not write it: InvalidArgument"
+        "the server did not write it: INVALID_ARGUMENT"
     );
 }
 
@@ -103,12 +103,11 @@ async fn calls_to_an_unavailable_service_are_retried() {
 
 #[tokio::test]
 async fn a_refusal_that_no_retry_mends_ends_the_run_at_once() {
-    for status in [
-        Status::unauthenticated(""),
-        Status::permission_denied(""),
-        Status::unimplemented(""),
+    for (status, code) in [
+        (Status::unauthenticated(""), "UNAUTHENTICATED"),
+        (Status::permission_denied(""), "PERMISSION_DENIED"),
+        (Status::unimplemented(""), "UNIMPLEMENTED"),
     ] {
-        let code = format!("{:?}", status.code());
         let service = FakeService::start(State {
             pages: vec![vec![step("s", "on")]],
             errors: vec![status],
@@ -137,7 +136,7 @@ async fn a_missing_scope_is_named() {
     let engine = FakeEngine::start(upper_case).await;
     let end = run(translate(&service.url, &engine.url)).await.end;
     let line = end.expect_err("not allowed");
-    line.says(&["SCOPE_MISSING, use a token that has the scope `translate`"]);
+    line.says(&["no: use a token that has it (SCOPE_MISSING)"]);
 }
 
 #[tokio::test]
@@ -163,7 +162,7 @@ async fn texts_of_the_service_cannot_control_the_terminal() {
     for line in [failed, end.expect_err("not allowed")] {
         let plain = "red  [31m text";
         assert_eq!(line.matches(plain).count(), line.matches("red").count());
-        assert!(line.contains(&format!("{plain}, at {plain}")), "{line}");
+        assert!(line.contains(plain), "{line}");
     }
 }
 
@@ -172,7 +171,10 @@ async fn a_service_that_is_down_is_an_error_of_one_line() {
     let engine = FakeEngine::start(upper_case).await;
     let end = run(translate("http://127.0.0.1:1", &engine.url)).await.end;
     let line = end.expect_err("the service is down");
-    line.says(&["Unavailable", "refused"]);
+    line.says(&[
+        "the server does not list the work",
+        "refuses the connection",
+    ]);
 }
 
 #[tokio::test]
