@@ -3,7 +3,6 @@
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
     builder::Resettable,
-    error::{ContextKind, ContextValue},
 };
 use clap_complete::Shell;
 
@@ -198,7 +197,7 @@ impl Command {
     /// Reads command line, environment and file of this process.
     pub fn from_process(version: String) -> Result<Self, ConfigError> {
         let program = without_unused_variables(command_line(version));
-        let matches = config::read(program).map_err(with_tip)?;
+        let matches = config::read(program)?;
         let CommandLine { server, command } = CommandLine::from_arg_matches(&matches)?;
         let mut command = command.unwrap_or(Self::Serve(server));
         if let (Self::Config { effective, .. }, Some((_, matches))) =
@@ -290,25 +289,6 @@ fn without_unused_variables(program: clap::Command) -> clap::Command {
         Ok(Ok(None)) => offline,
         _ => program,
     }
-}
-
-/// Adds a tip to the error about a short flag that stands before its command.
-fn with_tip(error: ConfigError) -> ConfigError {
-    let ConfigError::Usage(mut error) = error else {
-        return error;
-    };
-    let flag = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(flag)) => flag.clone(),
-        _ => return error.into(),
-    };
-    let first = std::env::args_os().nth(1).unwrap_or_default();
-    let has_no_command = first.as_encoded_bytes().starts_with(b"-");
-    if has_no_command && ["-a", "-s"].contains(&flag.as_str()) {
-        let tip = format!("it belongs after the command, such as `expertise list {flag} …`");
-        let tip = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tip);
-    }
-    error.into()
 }
 
 fn subcommand(name: &str) -> Result<String, String> {

@@ -235,20 +235,3 @@ fn a_missing_certificate_is_a_wrong_setting_of_every_command() {
         );
     }
 }
-
-#[test]
-fn a_short_flag_before_its_command_is_told_where_it_belongs() {
-    let tip = "it belongs after the command, such as `expertise list ";
-    for (args, expects_tip) in [
-        (&["-a", "demo", "list"][..], true),
-        (&["-ademo", "list"], true),
-        (&["--log=info", "-s", "http://127.0.0.1:1", "list"], true),
-        (&["-x", "list"], false),
-        (&["completions", "-a"], false),
-    ] {
-        let refused = command(args).run();
-        assert_eq!(refused.code, Some(2));
-        let has_tip = refused.stderr.contains(tip);
-        assert_eq!(has_tip, expects_tip, "{args:?}: {}", refused.stderr);
-    }
-}
