@@ -25,15 +25,15 @@ use super::{
     CliError, Format,
     changes::{self, Change},
     confirm,
-    findings::{Analyzed, Findings},
+    findings::Findings,
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
     out::{Results, print_error, sanitize, with_members},
-    pairing::{has_same_paths, lock_changed, refuse_fixed_fields},
+    pairing::{lock_changed, refuse_fixed_fields},
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     proto::v1::{
         ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskRevision,
         TaskType,
@@ -158,22 +158,6 @@ struct ApplyGuide {
     created: Option<ImportedGuide>,
 }
 
-impl ApplyGuide {
-    /// The file, if paths in this document lead to the same fields there.
-    fn file_of(&self, document: &TaskDocument) -> Option<&GuideFile> {
-        let has_same_paths = has_same_paths(document, &self.file.document);
-        Some(&self.file).filter(|_| self.said.is_none() && has_same_paths)
-    }
-
-    /// Adds the places in the file to the fields of this document that a server refuses.
-    fn locate(&self, error: CallError, sent: &TaskDocument) -> CallError {
-        match self.file_of(sent) {
-            Some(file) => file.locate(error),
-            None => error,
-        }
-    }
-}
-
 struct ApplyRun<'a> {
     client: &'a Client,
     args: &'a ApplyArgs,
@@ -271,10 +255,7 @@ impl ApplyRun<'_> {
         };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(error) => {
-                let error = guide.locate(error, &document).into();
-                return self.add_error(guide, &error);
-            }
+            Err(error) => return self.add_error(guide, &error.into()),
         };
         let mut imported = self.imported(guide, answer);
         if self.args.dry_run {
@@ -283,7 +264,7 @@ impl ApplyRun<'_> {
                 task.steps
                     .extend(pending.into_iter().map(|(_, step)| step.guid));
             }
-            imported.findings = self.findings(guide, document).await;
+            imported.findings = Some(Findings::of(self.client, document).await);
             return self.add(imported).await;
         }
         let stored = match guides::read(self.client, imported.guid()).await {
@@ -338,18 +319,13 @@ impl ApplyRun<'_> {
             true => self.ids.take_pending(&mut document).0,
             false => Vec::new(),
         };
-        let answer = match dry_run {
+        let mut answer = match dry_run {
             true => {
-                let message = guides::whole_import(document.clone(), &stored.guide_etag);
-                let planned = guides::dry_run(self.client, message).await;
-                planned.map_err(CliError::from)
+                let message = guides::whole_import(document, &stored.guide_etag);
+                guides::dry_run(self.client, message).await?
             }
-            false => self.import_over(&stored, &document).await,
+            false => self.import_over(&stored, document).await?,
         };
-        let mut answer = answer.map_err(|error| match error {
-            CliError::Refused(error) => guide.locate(error, &document).into(),
-            error => error,
-        })?;
         if !pending.is_empty() {
             answer.outcome = ImportOutcome::Updated.into();
         }
@@ -380,7 +356,7 @@ impl ApplyRun<'_> {
             }
             self.keep_applied(guide, &mut imported).await;
         } else if is_updated {
-            imported.findings = self.findings(guide, after).await;
+            imported.findings = Some(Findings::of(self.client, after).await);
         }
         Ok(imported)
     }
@@ -393,16 +369,6 @@ impl ApplyRun<'_> {
             notes: guide.notes.clone(),
             ..ImportedGuide::default()
         }
-    }
-
-    /// The findings of a guide as a dry run leaves it.
-    async fn findings(&self, guide: &ApplyGuide, planned: TaskDocument) -> Analyzed {
-        let file = guide.file_of(&planned);
-        let found = Findings::of(self.client, planned).await;
-        Some(found.map(|found| match file {
-            Some(file) => found.with_places_in(file),
-            None => found,
-        }))
     }
 
     /// Keeps a guide as it was written or found, so that later changes are noticed.
@@ -428,7 +394,7 @@ impl ApplyRun<'_> {
     async fn import_over(
         &self,
         stored: &StoredGuide,
-        document: &TaskDocument,
+        document: TaskDocument,
     ) -> Result<ImportTaskResponse, CliError> {
         let message = guides::whole_import(document.clone(), &stored.guide_etag);
         match self.client.call(message).await {
@@ -440,7 +406,7 @@ impl ApplyRun<'_> {
         if !changes::between(&stored.document, &now.document)?.is_empty() {
             return Err(CliError::changed_since(guid));
         }
-        let message = guides::whole_import(document.clone(), &now.guide_etag);
+        let message = guides::whole_import(document, &now.guide_etag);
         Ok(self.client.call(message).await?)
     }
 

@@ -137,8 +137,7 @@ async fn diff_file(
         match_external_ids: true,
         ..ImportTaskRequest::default()
     };
-    let answer = guides::dry_run(client, message).await;
-    let mut answer = answer.map_err(|error| file.locate(error))?;
+    let mut answer = guides::dry_run(client, message).await?;
     let planned = answer.document.take().unwrap_or_default();
     let changes = match &stored {
         Some(stored) => changes::between(&stored.document, &planned)?,
@@ -148,7 +147,7 @@ async fn diff_file(
         Some(_) => Findings::compared(client, planned.clone()).await,
         None => Findings::of(client, file.document.clone()).await,
     };
-    let found = Some(found.map(|found| found.with_places_in(&file)));
+    let found = Some(found);
     if format == Format::Json {
         let response = document::json("ImportTaskResponse", &answer)?;
         let guid = stored.as_ref().map(|it| guides::guid(&it.document));

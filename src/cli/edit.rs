@@ -212,7 +212,7 @@ impl EditSession<'_> {
         }
         let notes = lock_changed(&mut said, &self.opened.document, self.args.keep_unlocked);
         let refused = |error: CallError| match error.code {
-            "INVALID_ARGUMENT" | "NOT_FOUND" => Ok(Outcome::refused(file.locate(error))),
+            "INVALID_ARGUMENT" | "NOT_FOUND" => Ok(Outcome::refused(error)),
             _ => Err(error.into()),
         };
         match self.write_over(&self.opened, &said, &notes).await {

@@ -1,18 +1,15 @@
 //! What the analysis says about a guide that is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use console::Term;
 use prost_types::value::Kind;
 use serde_json::{Value, json};
 
 use super::{
-    PAGE_SIZE, document,
-    guide_file::GuideFile,
-    guides,
+    PAGE_SIZE, document, guides,
     layout::with_hanging_indent_on,
     out::{call_error_json, sanitize},
-    pairing::has_same_paths,
     place::{DOCUMENT, GuidePlace},
     wording,
 };
@@ -38,8 +35,6 @@ pub(super) struct Findings {
     /// The command that lists the findings of the stored guide.
     lint_command: String,
     counts: FindingCounts,
-    /// Paths as the file of the document has them, after their lines.
-    places: BTreeMap<String, String>,
 }
 
 impl Findings {
@@ -58,7 +53,6 @@ impl Findings {
             known: 0,
             lint_command: String::new(),
             counts: answer.counts.unwrap_or_default(),
-            places: BTreeMap::new(),
         }
     }
 
@@ -96,22 +90,6 @@ impl Findings {
         let stored = guides::read(client, guid).await.ok();
         let document = stored.map(|stored| stored.document);
         Some(Self::new(document.unwrap_or_default(), answer))
-    }
-
-    /// Adds the lines of the file that was sent, if paths in the document lead to the same fields
-    /// there.
-    pub fn with_places_in(mut self, file: &GuideFile) -> Self {
-        if !has_same_paths(&self.document, &file.document) {
-            return self;
-        }
-        let lines = file.lines();
-        let shown = self.listed.iter().take(MAX_FINDINGS);
-        let places = shown.filter_map(|Finding { path, .. }| {
-            let place = GuidePlace::find(&file.document, path, ("", ""))?;
-            Some((path.clone(), lines.with_line(&place.path_as_written(path))))
-        });
-        self.places = places.collect();
-        self
     }
 
     pub fn errors(&self) -> i32 {
@@ -153,8 +131,8 @@ impl Findings {
         let at = match finding.path.as_str() {
             "" => label,
             path => {
-                let path = self.places.get(path).map_or(path, String::as_str);
-                format!(" at {}{label}", sanitize(path))
+                let path = place.map_or_else(|| path.to_owned(), |it| it.path_as_written(path));
+                format!(" at {}{label}", sanitize(&path))
             }
         };
         let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));

@@ -20,7 +20,6 @@ use super::{
     place::{DOCUMENT, GuidePlace},
 };
 use crate::{
-    client::CallError,
     config::DEFAULT_MAX_MESSAGE_BYTES,
     files,
     messages::{
@@ -91,18 +90,6 @@ impl GuideFile {
         let label = place.and_then(|place| place.step_label());
         let parts: Vec<String> = line.into_iter().chain(label).collect();
         parts.join(", ")
-    }
-
-    /// Adds the places of the fields that a server refuses.
-    pub fn locate(&self, mut error: CallError) -> CallError {
-        for violation in &mut error.violations {
-            violation.place = self.place_of(&violation.field);
-        }
-        let place = error.field.as_ref().map(|field| self.place_of(field));
-        if let Some(place) = place.filter(|place| !place.is_empty()) {
-            error.message = format!("{place}: {}", error.message);
-        }
-        error
     }
 
     /// The text with what makes `target` of `planned`, which is what the file says. Other values,

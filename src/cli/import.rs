@@ -186,7 +186,7 @@ impl ImportRun<'_> {
             let error = guides::with_advice(client, error, guides::guid(&file.document));
             match (&stored, error.reason.as_str()) {
                 (Some(stored), "ABSENT_STEPS") => with_titles(error, stored),
-                _ => file.locate(error),
+                _ => error,
             }
         })?;
         let mut imported = ImportedGuide {
@@ -230,8 +230,7 @@ impl ImportRun<'_> {
             ImportOutcome::Created => file.document.clone(),
             _ => imported.answer.document.clone().unwrap_or_default(),
         };
-        let found = Findings::of(self.client, shown).await;
-        Some(found.map(|found| found.with_places_in(file)))
+        Some(Findings::of(self.client, shown).await)
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet, and

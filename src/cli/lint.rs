@@ -241,8 +241,7 @@ async fn check_online(
 ) -> Result<Checked, CliError> {
     let client = client.ok_or_else(needs_server)?;
     let source = Source::Document(file.document.clone());
-    let checked = check_by_server(client, source, options).await;
-    let checked = checked.map_err(|error| file.locate(error))?;
+    let checked = check_by_server(client, source, options).await?;
     decoded(&file)?;
     Ok(Checked {
         text: file.text,

@@ -63,22 +63,6 @@ pub(super) fn pairs<'a>(
     steps.map(move |(sent, known)| (sent, known.or_else(|| next_new(sent))))
 }
 
-/// Whether a path leads to the same field in both documents. That holds if no wiring step was added:
-/// both have the same number of steps, and of managed tasks in each step.
-pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
-    let mut steps = after.steps.iter().zip(&sent.steps);
-    after.steps.len() == sent.steps.len()
-        && steps.all(|(after, sent)| {
-            let managed = |step| managed_documents(step).map(|(_, document)| document);
-            let count = managed(sent).count();
-            count == 0
-                || count == managed(after).count()
-                    && managed(after)
-                        .zip(managed(sent))
-                        .all(|(after, sent)| has_same_paths(after, sent))
-        })
-}
-
 /// Fails if a document has other values than the stored guide in fields that never change, with a line
 /// for each.
 pub(super) fn refuse_fixed_fields(

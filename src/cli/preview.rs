@@ -94,16 +94,12 @@ pub(super) async fn preview(
     args: &PreviewArgs,
     format: Format,
 ) -> Result<(), CliError> {
-    let (source, file) = source(client, &args.guide).await?;
+    let source = source(client, &args.guide).await?;
     let document = match &source {
         Source::Document(document) => Some(document.clone()),
         Source::Guid(_) => None,
     };
-    let preview = all_pages(client, request(args, source)).await;
-    let preview = preview.map_err(|error| match &file {
-        Some(file) => file.locate(error),
-        None => error,
-    })?;
+    let preview = all_pages(client, request(args, source)).await?;
     for warning in answer_warnings(&args.answers, &preview) {
         out::print_error(&warning);
     }
@@ -122,24 +118,16 @@ pub(super) async fn preview(
     ))
 }
 
-/// The guide, and the file that it is from.
-async fn source(
-    client: &Client,
-    guide: &GuideArg,
-) -> Result<(Source, Option<GuideFile>), CliError> {
+async fn source(client: &Client, guide: &GuideArg) -> Result<Source, CliError> {
     let guide = match guide {
         GuideArg::Stored(guide) => guide,
-        GuideArg::File(file) => {
-            let file = GuideFile::read(file)?;
-            return Ok((Source::Document(file.document.clone()), Some(file)));
-        }
+        GuideArg::File(file) => return Ok(Source::Document(GuideFile::read(file)?.document)),
     };
     let found = guides::find_guide_or_file(client, guide).await?;
-    let source = match found.revision {
+    Ok(match found.revision {
         Some(_) => Source::Document(found.read(client).await?.document),
         None => Source::Guid(found.task.to_string()),
-    };
-    Ok((source, None))
+    })
 }
 
 fn request(args: &PreviewArgs, source: Source) -> PreviewTaskRequest {

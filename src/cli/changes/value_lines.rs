@@ -1,6 +1,6 @@
 //! A changed value in lines for people.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use console::style;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use crate::{
         out::sanitize,
         wording,
     },
+    messages::fields::DEPENDENCIES,
     proto::v1::DependencyGroup,
 };
 
@@ -19,14 +20,11 @@ use crate::{
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// A longer value is cut, as a body may have megabytes.
 const MAX_VALUE_CHARS: usize = 200;
-/// The field whose values are conditions.
-const DEPENDENCIES: &str = "dependencies";
 /// The field that has the question of an observation.
 const FEEDBACK_CONFIG: &str = "feedback_config";
-/// The member of a `feedback_config` that has the answers.
-const ANSWERS: &str = "values";
 
-/// The lines of a field that changes. What stands below its path is indented.
+/// The lines of a field that changes: its old and new value on one line if both are short, else
+/// the lines of them that differ, indented below its path.
 pub(super) fn field_lines(
     path: &str,
     before: Option<&Value>,
@@ -34,156 +32,76 @@ pub(super) fn field_lines(
 ) -> Vec<String> {
     let path = &sanitize(path);
     let field = path.rsplit('.').next().unwrap_or(path);
-    let below = match field {
-        FEEDBACK_CONFIG => question_lines(before, after),
-        DEPENDENCIES => condition_lines(before, after),
-        _ => match (before, after) {
-            (Some(Value::String(before)), Some(Value::String(after)))
-                if before.contains('\n') || after.contains('\n') =>
-            {
-                changed_lines(before, after)
-            }
-            (Some(Value::Array(before)), Some(Value::Array(after)))
-                if is_long(before) || is_long(after) =>
-            {
-                changed_lines(&elements(before), &elements(after))
-            }
-            _ => Vec::new(),
-        },
+    let values = [before, after];
+    let [old, new] = values.map(|value| match value {
+        Some(value) => on_one_line(field, value),
+        None => "nothing".to_owned(),
+    });
+    let is_short = |value: Option<&Value>| match value {
+        Some(Value::String(text)) => !text.contains('\n'),
+        Some(value) => on_one_line(field, value).chars().count() <= MAX_VALUE_CHARS,
+        None => true,
     };
+    let is_one_line = field != FEEDBACK_CONFIG && old != new && values.into_iter().all(is_short);
+    let [old_lines, new_lines] = values.map(|value| match value {
+        Some(value) if !is_one_line => in_lines(field, value),
+        _ => String::new(),
+    });
+    let below = changed_lines(&old_lines, &new_lines);
     if below.is_empty() {
-        let shown = |value: Option<&Value>| match value {
-            Some(value) => shortened(&in_words(field, value)),
-            None => "nothing".to_owned(),
-        };
-        return vec![changed(path, &shown(before), &shown(after))];
+        let (old, new) = (style(shortened(&old)).red(), style(shortened(&new)).green());
+        return vec![format!("{path}: {old} -> {new}")];
     }
     let lines = below.into_iter().map(|line| format!("  {line}"));
     std::iter::once(format!("{path}:")).chain(lines).collect()
 }
 
-fn changed(name: &str, before: &str, after: &str) -> String {
-    format!(
-        "{name}: {} -> {}",
-        style(before).red(),
-        style(after).green()
-    )
-}
-
-fn added(text: &str) -> String {
-    style(format!("+ {text}")).green().to_string()
-}
-
-fn removed(text: &str) -> String {
-    style(format!("- {text}")).red().to_string()
-}
-
-/// The lines of an observation's question: each member of it that changes, answer by answer.
-fn question_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
-    // There is one element at most.
-    let members = |value: Option<&Value>| {
-        let question = value.and_then(|list| list.get(0)?.as_object());
-        question.cloned().unwrap_or_default()
-    };
-    let (before, after) = (members(before), members(after));
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let mut lines = Vec::new();
-    for name in names {
-        let (before, after) = (before.get(name), after.get(name));
-        if before == after {
-            continue;
-        }
-        match name.as_str() {
-            ANSWERS => lines.extend(answer_lines(&answers(before), &answers(after))),
-            _ => lines.extend(field_lines(name, before, after)),
-        }
+/// A value on one line: conditions in words, others as JSON.
+fn on_one_line(field: &str, value: &Value) -> String {
+    match conditions(field, value) {
+        Some(group) => wording::group(&group),
+        None => value_text(value),
     }
-    lines
 }
 
-/// Key and text of each answer.
-fn answers(values: Option<&Value>) -> Vec<(String, String)> {
-    let values = values.and_then(Value::as_array).into_iter().flatten();
+/// A value with a line for each of its parts: conditions, answers, elements or lines of a text.
+fn in_lines(field: &str, value: &Value) -> String {
+    let lines = |list: &[Value]| list.iter().map(|it| value_text(it) + "\n").collect();
+    match (conditions(field, value), value) {
+        (Some(group), _) => wording::group_in_lines(&group),
+        // There is one element at most.
+        (None, Value::Array(list)) if field == FEEDBACK_CONFIG => {
+            let question = list
+                .first()
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten();
+            question
+                .map(|(name, value)| member_lines(name, value))
+                .collect()
+        }
+        (None, Value::Array(list)) => lines(list),
+        (None, Value::String(text)) => text.clone(),
+        (None, value) => value_text(value),
+    }
+}
+
+/// The lines of a member of a question: one, or one for each answer.
+fn member_lines(name: &str, value: &Value) -> String {
     let answer = |answer: &Value| {
         let key = answer.get("key").and_then(Value::as_str);
         let text = answer.get("value").map_or_else(String::new, value_text);
-        (sanitize(key.unwrap_or_default()), text)
+        format!("answer {}: {text}\n", key.unwrap_or_default())
     };
-    values.map(answer).collect()
-}
-
-fn answer_lines(before: &[(String, String)], after: &[(String, String)]) -> Vec<String> {
-    let text = |answers: &[(String, String)], key: &str| {
-        let found = answers.iter().find(|(other, _)| other == key);
-        found.map(|(_, text)| text.clone())
-    };
-    let gone = before.iter().filter(|(key, _)| text(after, key).is_none());
-    let gone = gone.map(|(key, text)| removed(&format!("answer {key}: {}", shortened(text))));
-    let mut lines: Vec<String> = gone.collect();
-    for (key, new) in after {
-        match text(before, key) {
-            None => lines.push(added(&format!("answer {key}: {}", shortened(new)))),
-            Some(old) if old != *new => {
-                let (old, new) = (shortened(&old), shortened(new));
-                lines.push(changed(&format!("~ answer {key}"), &old, &new));
-            }
-            Some(_) => {}
-        }
+    match value {
+        Value::Array(answers) => answers.iter().map(answer).collect(),
+        value => format!("{name}: {}\n", value_text(value)),
     }
-    let order = |answers: &[(String, String)], others: &[(String, String)]| {
-        let kept = answers
-            .iter()
-            .filter(|(key, _)| text(others, key).is_some());
-        let keys: Vec<&str> = kept.map(|(key, _)| key.as_str()).collect();
-        keys.join(", ")
-    };
-    let (old, new) = (order(before, after), order(after, before));
-    if old != new {
-        lines.push(changed("order of the answers", &old, &new));
-    }
-    lines
 }
 
-/// The conditions that change, each on a line of its own. Empty if one line with the old
-/// and the new ones shows the change.
-fn condition_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
-    let group = |value: Option<&Value>| match value {
-        Some(value) => from_json::<DependencyGroup>("DependencyGroup", value).ok(),
-        None => Some(DependencyGroup::default()),
-    };
-    let (Some(before), Some(after)) = (group(before), group(after)) else {
-        return Vec::new();
-    };
-    let words = [wording::group(&before), wording::group(&after)];
-    let is_short = |words: &String| words.chars().count() <= MAX_VALUE_CHARS;
-    if words[0] != words[1] && words.iter().all(is_short) {
-        return Vec::new();
-    }
-    changed_lines(
-        &wording::group_in_lines(&before),
-        &wording::group_in_lines(&after),
-    )
-}
-
-/// A value on one line: conditions in words, others as JSON.
-fn in_words(field: &str, value: &Value) -> String {
-    let group = match field {
-        DEPENDENCIES => from_json::<DependencyGroup>("DependencyGroup", value).ok(),
-        _ => None,
-    };
-    group.map_or_else(|| value_text(value), |group| wording::group(&group))
-}
-
-fn is_long(list: &[Value]) -> bool {
-    let texts = list
-        .iter()
-        .map(|element| value_text(element).chars().count());
-    texts.sum::<usize>() > MAX_VALUE_CHARS
-}
-
-/// The elements of a list, each on a line.
-fn elements(list: &[Value]) -> String {
-    list.iter().map(|it| value_text(it) + "\n").collect()
+fn conditions(field: &str, value: &Value) -> Option<DependencyGroup> {
+    let is_group = field == DEPENDENCIES;
+    is_group.then(|| from_json("DependencyGroup", value).ok())?
 }
 
 /// The lines of a text that change.
@@ -195,8 +113,8 @@ fn changed_lines(before: &str, after: &str) -> Vec<String> {
         let text = shortened(line.value().trim_end_matches('\n'));
         match line.tag() {
             ChangeTag::Equal => None,
-            ChangeTag::Delete => Some(removed(&text)),
-            ChangeTag::Insert => Some(added(&text)),
+            ChangeTag::Delete => Some(style(format!("- {text}")).red().to_string()),
+            ChangeTag::Insert => Some(style(format!("+ {text}")).green().to_string()),
         }
     });
     lines.collect()
