@@ -14,7 +14,7 @@ use super::{
     work,
 };
 use crate::{
-    client::{CallError, Client, ConnectError},
+    client::{CallError, Client},
     config::TranslateConfig,
     domain::{caller::Scope, ids::TaskId},
     proto::v1::{
@@ -41,7 +41,7 @@ pub async fn run(
     task: Option<TaskId>,
 ) -> Result<(TranslateSummary, Result<(), TranslateError>), TranslateError> {
     let mut run = TranslateRun {
-        list: WorkList::new(config, task)?,
+        client: Client::new(&config.connection, &[Scope::Translate])?,
         engine: Engine::new(config)?,
         parallel: config.translation.parallel,
         progress: Progress::default(),
@@ -49,7 +49,7 @@ pub async fn run(
     run.engine.probe().await?;
     run.progress.spinner = spinner();
     let outcome = tokio::select! {
-        outcome = run.translate_all() => outcome,
+        outcome = run.translate_all(first_page(config, task)) => outcome,
         Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
     };
     let Progress { summary, spinner } = run.progress;
@@ -62,45 +62,20 @@ pub async fn list_work(
     config: &TranslateConfig,
     task: Option<TaskId>,
 ) -> Result<Vec<TranslationWork>, TranslateError> {
-    let mut list = WorkList::new(config, task)?;
-    let mut listed = Vec::new();
-    while let Some(page) = list.next_page().await? {
-        listed.extend(page);
-    }
-    Ok(listed)
+    let client = Client::new(&config.connection, &[Scope::Translate])?;
+    let listed = client
+        .list(first_page(config, task), |page| page.work)
+        .await;
+    listed.map_err(|error| TranslateError::List(describe(&error)))
 }
 
-/// The pages of a work list.
-struct WorkList {
-    client: Client,
-    /// `None` after the last page.
-    next: Option<ListTranslationWorkRequest>,
-}
-
-impl WorkList {
-    /// Connects with the first call. With a task, only its work is listed.
-    fn new(config: &TranslateConfig, task: Option<TaskId>) -> Result<Self, ConnectError> {
-        let languages = config.translation.languages.iter();
-        Ok(Self {
-            client: Client::new(&config.connection, &[Scope::Translate])?,
-            next: Some(ListTranslationWorkRequest {
-                languages: languages.map(|it| it.as_str().to_owned()).collect(),
-                task: task.map(|task| task.to_string()),
-                page_size: PAGE_SIZE,
-                page_token: String::new(),
-            }),
-        })
-    }
-
-    async fn next_page(&mut self) -> Result<Option<Vec<TranslationWork>>, TranslateError> {
-        let Some(mut request) = self.next.take() else {
-            return Ok(None);
-        };
-        let page = self.client.call(request.clone()).await;
-        let page = page.map_err(|error| TranslateError::List(describe(&error)))?;
-        request.page_token = page.next_page_token;
-        self.next = Some(request).filter(|next| !next.page_token.is_empty());
-        Ok(Some(page.work))
+fn first_page(config: &TranslateConfig, task: Option<TaskId>) -> ListTranslationWorkRequest {
+    let languages = config.translation.languages.iter();
+    ListTranslationWorkRequest {
+        languages: languages.map(|it| it.as_str().to_owned()).collect(),
+        task: task.map(|task| task.to_string()),
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
     }
 }
 
@@ -156,7 +131,7 @@ impl Progress {
 }
 
 struct TranslateRun {
-    list: WorkList,
+    client: Client,
     engine: Engine,
     /// The most items that are translated at once.
     parallel: usize,
@@ -166,10 +141,16 @@ struct TranslateRun {
 impl TranslateRun {
     /// Goes through the work list once. An item that is listed again is left for the next
     /// run.
-    async fn translate_all(&mut self) -> Result<(), TranslateError> {
+    async fn translate_all(
+        &mut self,
+        mut request: ListTranslationWorkRequest,
+    ) -> Result<(), TranslateError> {
         let mut seen = HashSet::new();
         let mut unavailable = 0;
-        while let Some(mut work) = self.list.next_page().await? {
+        loop {
+            let page = self.client.call(request.clone()).await;
+            let page = page.map_err(|error| TranslateError::List(describe(&error)))?;
+            let mut work = page.work;
             work.retain(|item| seen.insert((item.guid.clone(), item.language.clone())));
             let translations = self.translate_items(&work, &mut unavailable).await;
             let size = AutomaticTranslation::encoded_len;
@@ -180,8 +161,11 @@ impl TranslateRun {
             if unavailable >= MAX_UNAVAILABLE_ITEMS {
                 return Err(TranslateError::EngineUnavailable(MAX_UNAVAILABLE_ITEMS));
             }
+            if page.next_page_token.is_empty() {
+                return Ok(());
+            }
+            request.page_token = page.next_page_token;
         }
-        Ok(())
     }
 
     /// Translates items, several at once, until the engine has been unavailable for too
@@ -222,7 +206,7 @@ impl TranslateRun {
         let message = WriteTranslationsRequest {
             translations: batch.to_vec(),
         };
-        let (answer, reason) = match self.list.client.call(message).await {
+        let (answer, reason) = match self.client.call(message).await {
             Ok(answer) => (answer, "the server returned no result for it".to_owned()),
             Err(error) if is_content_refused(&error) && batch.len() > 1 => {
                 for item in batch.chunks(1) {
