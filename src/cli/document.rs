@@ -8,10 +8,9 @@ use prost::Message;
 use prost_reflect::{DeserializeOptions, DynamicMessage, Kind, MessageDescriptor};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
-use serde_path_to_error::{Path, Segment, Track};
+use serde_path_to_error::{Path, Track};
 
 use crate::{
-    domain::misspelling::closest,
     messages::message_json,
     proto::v1::TaskDocument,
     terminal::{escape_formatting, sanitize},
@@ -46,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<TaskDocument, DocumentError> {
     let message =
         DynamicMessage::deserialize_with_options(descriptor.clone(), deserializer, &options)
             .and_then(|message| json.end().map(|()| message))
-            .map_err(|error| malformed(&descriptor, &track.path(), &error))?;
+            .map_err(|error| malformed(&track.path(), &error))?;
     let root = ast(text).ok_or(DocumentError::Contract)?;
     check(&root, &JsonShape::Message(descriptor), "").map_err(|(problem, offset)| {
         let line = line_at(text, offset);
@@ -57,38 +56,14 @@ pub(super) fn parse(text: &str) -> Result<TaskDocument, DocumentError> {
         .map_err(|_| DocumentError::Malformed("it is nested too deeply".to_owned()))
 }
 
-/// The words of the parser after the path, with the field that is probably meant.
-fn malformed(
-    document: &MessageDescriptor,
-    path: &Path,
-    error: &serde_json::Error,
-) -> DocumentError {
-    let meant = meant_field(document, path, &error.to_string());
-    let meant = meant.map_or_else(String::new, |name| format!(" (is `{name}` meant?)"));
+/// The words of the parser after the path.
+fn malformed(path: &Path, error: &serde_json::Error) -> DocumentError {
     // Where the text is not JSON, the path says nothing.
     let path = match path.to_string().as_str() {
         path if error.is_data() && path != "." => format!("{path}: "),
         _ => String::new(),
     };
-    DocumentError::Malformed(sanitize(&format!("{path}{error}{meant}")))
-}
-
-fn meant_field(document: &MessageDescriptor, path: &Path, error: &str) -> Option<String> {
-    let unknown = error.strip_prefix("unrecognized field name '")?;
-    let (unknown, _) = unknown.split_once('\'')?;
-    let mut shape = JsonShape::Message(document.clone());
-    for segment in path.iter() {
-        if let Segment::Map { key } = segment
-            && key != unknown
-        {
-            (_, shape) = shape.member(key);
-        }
-    }
-    let JsonShape::Message(message) = shape else {
-        return None;
-    };
-    let names: Vec<String> = message.fields().map(|it| it.name().to_owned()).collect();
-    closest(unknown, names.iter().map(String::as_str)).map(str::to_owned)
+    DocumentError::Malformed(sanitize(&format!("{path}{error}")))
 }
 
 /// A text as a tree whose values know their places; `None` if it is not JSON.

@@ -357,20 +357,14 @@ fn with_name(tasks: &[Task], name: &str) -> Result<Option<TaskId>, CliError> {
 fn no_such_task(client: &Client, name: &str, tasks: &[Task]) -> CliError {
     let lower = name.to_lowercase();
     let names: Vec<String> = tasks.iter().map(|task| task.name.to_lowercase()).collect();
-    let is_task =
-        |guide: &str| TaskId::parse(guide).is_some() || names.iter().any(|it| it == guide);
     let meant = closest(&lower, names.iter().map(String::as_str));
     let meant = tasks
         .iter()
         .zip(&names)
         .find(|it| Some(it.1.as_str()) == meant);
-    let advice = match (lower.rsplit_once('@'), meant) {
-        (Some((guide, revision)), _) if is_task(guide) => format!(
-            "this command takes no revision, leave out `@{}`",
-            sanitize(revision)
-        ),
-        (_, Some((task, _))) => format!("is {:?} meant?", sanitize(&task.name)),
-        (_, None) => {
+    let advice = match meant {
+        Some((task, _)) => format!("is {:?} meant?", sanitize(&task.name)),
+        None => {
             let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
             format!("`{list}` lists the tasks of the account, `{history}` deleted ones")
         }
