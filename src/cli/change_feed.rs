@@ -82,8 +82,8 @@ struct ChangeReader<'a> {
     client: &'a Client,
     format: Format,
     request: ListChangesRequest,
-    /// The names of the tasks that were looked up; `None` for a task that does not exist.
-    names: HashMap<String, Option<String>>,
+    /// The names of the tasks of a page, or the ids of those that no longer exist.
+    names: HashMap<String, String>,
     /// Whether a page was read and printed.
     has_read: bool,
 }
@@ -147,30 +147,17 @@ impl ChangeReader<'_> {
         Ok(page)
     }
 
+    /// Reads the names of the tasks of a page as they are now.
     async fn look_up_names(&mut self, changes: &[Change]) -> Result<(), CliError> {
+        self.names.clear();
         for change in changes {
-            match change.kind() {
-                ChangeKind::TaskDeleted => {
-                    self.names.insert(change.task.clone(), None);
-                }
-                ChangeKind::TaskCreated => {
-                    self.names.remove(&change.task);
-                }
-                ChangeKind::TaskUpdated if change.fields.iter().any(|it| it == "name") => {
-                    self.names.remove(&change.task);
-                }
-                _ => {}
-            }
-        }
-        for change in changes {
-            let task = &change.task;
-            if !self.names.contains_key(task) {
-                let name = match guides::get_task(self.client, task).await {
-                    Ok(task) => Some(task.name),
-                    Err(error) if error.reason == "TASK_NOT_FOUND" => None,
+            if !self.names.contains_key(&change.task) {
+                let name = match guides::get_task(self.client, &change.task).await {
+                    Ok(task) => task.name,
+                    Err(error) if error.reason == "TASK_NOT_FOUND" => change.task.clone(),
                     Err(error) => return Err(error.into()),
                 };
-                self.names.insert(task.clone(), name);
+                self.names.insert(change.task.clone(), name);
             }
         }
         Ok(())
@@ -202,8 +189,7 @@ impl ChangeReader<'_> {
     /// When, who, what, which guide, and which fields.
     fn line(&self, change: &Change) -> String {
         let Change { task, step, .. } = change;
-        let name = self.names.get(task).and_then(Option::as_ref);
-        let name = name.unwrap_or(task);
+        let name = self.names.get(task).unwrap_or(task);
         let steps = out::step_count(usize::try_from(change.step_count).unwrap_or_default());
         let what = match change.kind() {
             ChangeKind::TaskCreated => format!("created task {name}, {steps}"),
