@@ -180,14 +180,6 @@ fn scopes(command: &ClientCommand) -> &'static [Scope] {
         | ClientCommand::Alias(_) => &[Scope::Read, Scope::Write],
         // What an existing file says is found by a dry run of its import.
         ClientCommand::Export(args) if args.out.is_some() => &[Scope::Read, Scope::Write],
-        ClientCommand::Export(_)
-        | ClientCommand::Show(_)
-        | ClientCommand::List(_)
-        | ClientCommand::Lint(_)
-        | ClientCommand::Preview(_)
-        | ClientCommand::References(_)
-        | ClientCommand::Graph(_)
-        | ClientCommand::History(_)
-        | ClientCommand::Changes(_) => &[Scope::Read],
+        _ => &[Scope::Read],
     }
 }

@@ -241,9 +241,12 @@ impl Deletion {
             // Without the server's list of ids: the lines below name these steps.
             false => format!("{} ({})", error.message, error.reason),
         };
-        let lines = references
-            .iter()
-            .map(|it| format!("\n  {}", referrer(client, it)));
+        let lines = references.iter().map(|reference| {
+            let at = reference.place.clone().unwrap_or_default();
+            let (task, step, path) = (at.task, at.step, at.path);
+            let edit = client.command(&format!("edit {task}"));
+            format!("\n  {path} of step {step} of task {task} refers to it: `{edit}` changes it")
+        });
         let lines: String = lines.collect();
         let error = json!({
             "error": out::call_error_json(error),
@@ -270,18 +273,4 @@ async fn references(client: &Client, task: &str) -> Vec<Reference> {
     };
     let references = page.references.into_iter().filter(prevents);
     references.take(MAX_REFERENCES).collect()
-}
-
-/// A step that refers to the task, and how to change it.
-fn referrer(client: &Client, reference: &Reference) -> String {
-    let place = reference.place.clone().unwrap_or_default();
-    let (step, task, path) = (place.step, place.task, place.path);
-    let edit = client.command(&format!("edit {task}"));
-    match reference.kind() {
-        ReferenceKind::Manages => format!(
-            "step {step} of task {task} manages it with its {path}: remove that answer or set \
-             `linked` to false in `{edit}` first"
-        ),
-        _ => format!("step {step} of task {task} refers to it: remove that step in `{edit}`"),
-    }
 }
