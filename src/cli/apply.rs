@@ -16,7 +16,7 @@ use console::Term;
 use serde_json::json;
 
 use self::{
-    applied::Blocked,
+    applied::{AppliedState, Blocked},
     files::read_files,
     ids::{TaskIds, put_back},
     prune::left_over,
@@ -35,8 +35,7 @@ use super::{
 use crate::{
     client::Client,
     proto::v1::{
-        ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskRevision,
-        TaskType,
+        ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskType,
     },
 };
 
@@ -123,10 +122,10 @@ pub(super) async fn apply(
         let is_ready =
             |guide: &&mut ApplyGuide| args.dry_run || !run.ids.refers_to_pending(&guide.document);
         let next = new.iter().position(is_ready).unwrap_or(0);
-        run.create(new.remove(next)).await?;
+        run.write(new.remove(next)).await?;
     }
     for guide in guides.iter_mut().filter(|guide| guide.needs_update) {
-        run.update(guide).await?;
+        run.write(guide).await?;
     }
     let left = left_over(&guides, tasks);
     let is_declined = match args.prune {
@@ -145,8 +144,8 @@ struct ApplyGuide {
     document: TaskDocument,
     /// The guide as the account has it.
     stored: Option<StoredGuide>,
-    /// The revision that keeps it as it was last applied.
-    applied: Option<TaskRevision>,
+    /// The guide as it was last applied.
+    applied: Option<AppliedState>,
     /// Lines about what was done to the document.
     notes: Vec<String>,
     /// What has changed by other means and is merged with the document.
@@ -194,8 +193,9 @@ impl ApplyRun<'_> {
         match task.or_else(by_external_id) {
             Some(task) => {
                 let stored = guides::read(self.client, &task.guid).await?;
-                self.ids.adopt(&mut guide.document, &stored.document, None);
-                guide.applied = applied::find(self.client, &task.guid).await?;
+                guide.applied = applied::find(self.client, &stored).await?;
+                let base = guide.applied.as_ref().map(|it| &it.document);
+                self.ids.adopt(&mut guide.document, &stored.document, base);
                 guide.stored = Some(stored);
                 guide.needs_update = true;
             }
@@ -225,7 +225,7 @@ impl ApplyRun<'_> {
             return Ok(());
         };
         let checked = match refuse_fixed_fields(&guide.document, &stored.document) {
-            Ok(()) => applied::check(self.client, guide, &mut self.ids, self.args).await,
+            Ok(()) => applied::check(self.client, guide, &self.ids, self.args).await,
             Err(error) => Err(error),
         };
         let blocked = checked.unwrap_or_else(|error| Some(Blocked::from(&error)));
@@ -240,135 +240,100 @@ impl ApplyRun<'_> {
         Ok(())
     }
 
-    /// Creates a guide. Steps that refer to guides which are created later are left out, and added
-    /// when those are there.
-    async fn create(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
-        let mut document = guide.document.clone();
-        self.ids.resolve(&mut document);
-        let (pending, of_managed) = self.ids.take_pending(&mut document);
-        ids::make_external(&mut document);
-        guides::clear_guid(&mut document);
-        let message = guides::whole_import(document.clone(), "");
-        let answer = match self.args.dry_run {
-            true => guides::dry_run(self.client, message).await,
-            false => self.client.call(message).await,
-        };
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => return self.add_error(guide, &error.into()),
-        };
-        let mut imported = self.imported(guide, answer);
-        if self.args.dry_run {
-            // The steps that were left out are counted, and not checked.
-            if let Some(task) = &mut imported.answer.task {
-                task.steps
-                    .extend(pending.into_iter().map(|(_, step)| step.guid));
-            }
-            imported.findings = Some(Findings::of(self.client, document).await);
-            return self.add(imported).await;
-        }
-        let stored = match guides::read(self.client, imported.guid()).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                let error = CliError::Failed(format!(
-                    "imported, but it could not be read again: run apply again: {error}"
-                ));
-                return self.add_error(guide, &error);
-            }
-        };
-        self.ids.remove_pending(&guide.document);
-        // The ids of its managed tasks may be needed by other guides.
-        self.ids.adopt(&mut guide.document, &stored.document, None);
-        guide.stored = Some(stored);
-        if pending.is_empty() && of_managed == 0 {
-            self.keep_applied(guide, &mut imported).await;
-            return self.add(imported).await;
-        }
-        // It is reported when it has its steps.
-        guide.created = Some(imported);
-        guide.needs_update = true;
-        Ok(())
-    }
-
-    async fn update(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
-        let updated = self.send_changes(guide).await;
-        match (updated, guide.created.take()) {
-            (Ok(updated), None) => self.add(updated).await,
+    /// Creates or updates a guide, and reports it. One that is created without some of its steps is
+    /// reported when it has them.
+    async fn write(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
+        match (self.send(guide).await, guide.created.take()) {
+            (Ok(created), None) if guide.needs_update => guide.created = Some(created),
+            (Ok(written), None) => self.add(written).await?,
             (Ok(updated), Some(mut created)) => {
                 created.answer.task = updated.answer.task;
                 created.notes = updated.notes;
-                self.add(created).await
+                self.add(created).await?;
             }
             (Err(error), created) => {
                 if let Some(created) = created {
                     self.add(created).await?;
                 }
-                self.add_error(guide, &error)
+                self.add_failure(guide, Blocked::from(&error))?;
             }
         }
+        Ok(())
     }
 
-    async fn send_changes(&mut self, guide: &mut ApplyGuide) -> Result<ImportedGuide, CliError> {
-        let Some(stored) = guide.stored.clone() else {
-            return Err(CliError::Failed("the account does not have it".to_owned()));
-        };
-        let dry_run = self.args.dry_run;
+    /// Writes a guide. Steps that refer to guides which are created later are left out of a new one,
+    /// which then needs an update.
+    async fn send(&mut self, guide: &mut ApplyGuide) -> Result<ImportedGuide, CliError> {
+        let (is_new, dry_run) = (guide.stored.is_none(), self.args.dry_run);
         let mut document = guide.document.clone();
         self.ids.resolve(&mut document);
-        let pending = match dry_run {
-            true => self.ids.take_pending(&mut document).0,
-            false => Vec::new(),
+        let (pending, of_managed) = match is_new || dry_run {
+            true => self.ids.take_pending(&mut document),
+            false => (Vec::new(), 0),
         };
-        let mut answer = match dry_run {
-            true => {
-                let message = guides::whole_import(document, &stored.guide_etag);
-                guides::dry_run(self.client, message).await?
-            }
-            false => self.import_over(&stored, document).await?,
-        };
-        if !pending.is_empty() {
+        if is_new {
+            ids::make_external(&mut document);
+            guides::clear_guid(&mut document);
+        }
+        let mut answer = self.import(guide.stored.as_ref(), &document).await?;
+        guide.needs_update = is_new && !dry_run && (!pending.is_empty() || of_managed > 0);
+        if !is_new && !pending.is_empty() {
             answer.outcome = ImportOutcome::Updated.into();
         }
-        let is_updated = answer.outcome() == ImportOutcome::Updated;
+        let is_unchanged = answer.outcome() == ImportOutcome::Unchanged;
         let planned = answer.document.take();
-        let mut imported = self.imported(guide, answer);
-        let mut after = match planned {
-            Some(planned) => planned,
-            None if is_updated || guide.said.is_some() => {
-                guides::read(self.client, imported.guid()).await?.document
-            }
-            None => stored.document.clone(),
-        };
-        put_back(pending, &stored.document, &mut after);
-        if let Some(task) = &mut imported.answer.task {
-            task.steps = after.steps.iter().map(|step| step.guid.clone()).collect();
-        }
-        imported.changes = changes::between(&stored.document, &after)?;
-        if !guide.merged.is_empty() {
-            let text = changes::text(&guide.merged, &Term::stdout(), 2);
-            imported
-                .notes
-                .push(format!("merged into the file:\n{}", text.trim_end()));
-        }
-        if !dry_run {
-            if let Some(said) = &guide.said {
-                applied::write_merged(&guide.file, said, &after)?;
-            }
-            self.keep_applied(guide, &mut imported).await;
-        } else if is_updated {
-            imported.findings = Some(Findings::of(self.client, after).await);
-        }
-        Ok(imported)
-    }
-
-    fn imported(&self, guide: &ApplyGuide, answer: ImportTaskResponse) -> ImportedGuide {
-        ImportedGuide {
+        let mut imported = ImportedGuide {
             file: guide.file.path.display().to_string(),
             answer,
-            dry_run: self.args.dry_run,
+            dry_run,
             notes: guide.notes.clone(),
             ..ImportedGuide::default()
+        };
+        let mut after = match (planned, &guide.stored) {
+            (Some(document), _) => StoredGuide {
+                document,
+                guide_etag: String::new(),
+            },
+            (None, Some(stored)) if is_unchanged && guide.said.is_none() => stored.clone(),
+            (None, _) => guides::read(self.client, imported.guid()).await?,
+        };
+        if dry_run {
+            let stored = guide.stored.as_ref().map(|stored| &stored.document);
+            put_back(pending, stored, &mut after.document);
         }
+        let steps = &after.document.steps;
+        if let Some(task) = &mut imported.answer.task {
+            task.steps = steps.iter().map(|step| step.guid.clone()).collect();
+        }
+        if let Some(stored) = &guide.stored {
+            imported.changes = changes::between(&stored.document, &after.document)?;
+        }
+        if !guide.merged.is_empty() {
+            let text = changes::text(&guide.merged, &Term::stdout(), 2);
+            let note = format!("merged into the file:\n{}", text.trim_end());
+            imported.notes.push(note);
+        }
+        if dry_run {
+            if !is_unchanged {
+                // Steps that were left out of a new guide are counted, and not checked.
+                let shown = if is_new { document } else { after.document };
+                imported.findings = Some(Findings::of(self.client, shown).await);
+            }
+            return Ok(imported);
+        }
+        if let Some(said) = &guide.said {
+            applied::write_merged(&guide.file, said, &after.document)?;
+        }
+        if is_new {
+            // The ids of its managed tasks may be needed by other guides.
+            self.ids.remove_pending(&guide.document);
+            self.ids.adopt(&mut guide.document, &after.document, None);
+            guide.stored = Some(after);
+        }
+        if !guide.needs_update {
+            self.keep_applied(guide, &mut imported).await;
+        }
+        Ok(imported)
     }
 
     /// Keeps a guide as it was written or found, so that later changes are noticed.
@@ -377,7 +342,7 @@ impl ApplyRun<'_> {
         if guide
             .applied
             .as_ref()
-            .is_some_and(|it| it.guide_etag == etag)
+            .is_some_and(|it| it.revision.guide_etag == etag)
         {
             return;
         }
@@ -389,24 +354,28 @@ impl ApplyRun<'_> {
         }
     }
 
-    /// Imports a document over a guide that has not changed since it was read. Only titles of subtask
+    /// Imports a document, over a guide that has not changed since it was read. Only titles of subtask
     /// steps may have changed, because this run may have renamed their tasks.
-    async fn import_over(
+    async fn import(
         &self,
-        stored: &StoredGuide,
-        document: TaskDocument,
+        stored: Option<&StoredGuide>,
+        document: &TaskDocument,
     ) -> Result<ImportTaskResponse, CliError> {
-        let message = guides::whole_import(document.clone(), &stored.guide_etag);
-        match self.client.call(message).await {
-            Err(error) if error.reason == "ETAG_MISMATCH" => {}
-            answer => return Ok(answer?),
+        let etag = stored.map_or("", |stored| &stored.guide_etag);
+        let message = guides::whole_import(document.clone(), etag);
+        if self.args.dry_run {
+            return Ok(guides::dry_run(self.client, message).await?);
         }
-        let guid = guides::guid(&stored.document);
+        let stored = match (self.client.call(message).await, stored) {
+            (Err(error), Some(stored)) if error.reason == "ETAG_MISMATCH" => &stored.document,
+            (answer, _) => return Ok(answer?),
+        };
+        let guid = guides::guid(stored);
         let now = guides::read(self.client, guid).await?;
-        if !changes::between(&stored.document, &now.document)?.is_empty() {
+        if !changes::between(stored, &now.document)?.is_empty() {
             return Err(CliError::changed_since(guid));
         }
-        let message = guides::whole_import(document, &now.guide_etag);
+        let message = guides::whole_import(document.clone(), &now.guide_etag);
         Ok(self.client.call(message).await?)
     }
 
@@ -424,10 +393,6 @@ impl ApplyRun<'_> {
             return Ok(());
         }
         self.results.add(&imported.text(), &imported.json()?)
-    }
-
-    fn add_error(&mut self, guide: &ApplyGuide, error: &CliError) -> Result<(), CliError> {
-        self.add_failure(guide, Blocked::from(error))
     }
 
     fn add_failure(

@@ -90,23 +90,6 @@ impl Change {
         }
     }
 
-    /// Whether both changes do the same to the same task, step or field. The numbers of the step may
-    /// differ.
-    pub fn is_same(&self, other: &Self) -> bool {
-        let Self {
-            kind,
-            task,
-            step,
-            path,
-            ..
-        } = self;
-        (kind, task, step, path) == (&other.kind, &other.task, &other.step, &other.path)
-            && self.title == other.title
-            && (self.place > 0) == (other.place > 0)
-            && (*kind == ChangeKind::Moved
-                || self.before == other.before && self.after == other.after)
-    }
-
     /// Whether the guide loses a step.
     pub fn removes_step(&self) -> bool {
         self.kind == ChangeKind::Removed && self.place > 0

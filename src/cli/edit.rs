@@ -31,7 +31,7 @@ use super::{
     pairing::{lock_changed, refuse_fixed_fields},
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     config::{TaskRef, value},
     messages::authored::authored,
     proto::v1::TaskDocument,
@@ -106,8 +106,6 @@ enum Outcome {
         reason: String,
         /// In place of the text: it has what others have changed.
         text: Option<String>,
-        /// What to do before an import; empty if the person wants to edit it again.
-        advice: &'static str,
     },
     /// It is not to be imported.
     Stopped,
@@ -118,7 +116,6 @@ impl Outcome {
         Self::Refused {
             reason: reason.to_string(),
             text: None,
-            advice: "correct it, then ",
         }
     }
 }
@@ -133,7 +130,7 @@ struct EditSession<'a> {
 
 impl EditSession<'_> {
     async fn run(&mut self, mut file: EditedFile) -> Result<ExitCode, CliError> {
-        let (mut advice, mut refusals) = ("", 0);
+        let mut refusals = 0;
         loop {
             let before = file.read()?;
             let editor = self.args.editor();
@@ -146,7 +143,7 @@ impl EditSession<'_> {
             }
             if file.is_refused && text == before {
                 let reason = "the refused text was not corrected, and nothing is imported";
-                return self.give_up(&file, reason, advice);
+                return self.give_up(&file, reason);
             }
             let written = tokio::select! {
                 written = self.write(&text) => written,
@@ -170,24 +167,20 @@ impl EditSession<'_> {
                 Ok(Outcome::Refused {
                     reason,
                     text: merged,
-                    advice: next,
                 }) => {
-                    advice = next;
-                    if !advice.is_empty() {
-                        print_error(&reason);
-                        refusals += 1;
-                    }
+                    print_error(&reason);
+                    refusals += 1;
                     file.refuse(merged.as_ref().unwrap_or(&text), &reason)?;
                 }
-                Ok(Outcome::Stopped) => return self.give_up(&file, "it is not imported", ""),
+                Ok(Outcome::Stopped) => return self.give_up(&file, "it is not imported"),
                 Err(error) => {
                     print_message(&error);
-                    return self.give_up(&file, "it is perhaps not imported", "");
+                    return self.give_up(&file, "it is perhaps not imported");
                 }
             }
             if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
                 let reason = "the text was refused too often, and nothing is imported";
-                return self.give_up(&file, reason, advice);
+                return self.give_up(&file, reason);
             }
         }
     }
@@ -211,79 +204,87 @@ impl EditSession<'_> {
             return Ok(Outcome::refused(error));
         }
         let notes = lock_changed(&mut said, &self.opened.document, self.args.keep_unlocked);
-        let refused = |error: CallError| match error.code {
-            "INVALID_ARGUMENT" | "NOT_FOUND" => Ok(Outcome::refused(error)),
-            _ => Err(error.into()),
-        };
-        match self.write_over(&self.opened, &said, &notes).await {
-            Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
-            Err(CliError::Refused(error)) => return refused(error),
-            outcome => return outcome,
-        }
-        for _ in 0..MAX_MERGES {
-            let now = guides::read(self.client, &guid).await?;
-            let mut sent = said.clone();
-            TaskIds::default().adopt(&mut sent, &now.document, None);
-            let planned = match merge::planned(self.client, &sent, &said, &now).await {
-                Ok(planned) => planned,
-                Err(error) if error.reason == "ETAG_MISMATCH" => continue,
-                Err(error) => return refused(error),
+        for attempt in 0..=MAX_MERGES {
+            let written = match attempt {
+                0 => self.write_over(&self.opened, said.clone(), &notes).await,
+                _ => self.write_merged(&file, &said, &notes).await,
             };
-            // The merged guide has nothing of it, so that its own import ignores nothing.
-            print_ignored(&planned.ignored_paths);
-            let ignored = !planned.ignored_paths.is_empty();
-            let planned = planned.document.unwrap_or_default();
-            let opened = self.opened.clone();
-            let three = MergedGuides {
-                base: &opened.document,
-                ours: &planned,
-                theirs: &now.document,
-            };
-            let merged = match three.merge() {
-                Ok(merged) => merged,
-                Err(failed) => {
-                    let conflicts = failed.conflicts.into_iter();
-                    let conflicts = conflicts.map(|it| it.with_line(&file, &planned));
-                    let texts = conflicts.map(|it| it.text("your text", &Term::stderr()));
-                    let reason: String = texts.collect();
-                    let text = match failed.with_our_fields {
-                        None => None,
-                        // The text that comes back to the editor has the changes of the others.
-                        Some(ours) => {
-                            self.opened = now;
-                            Some(document::text(&authored(&ours))?)
-                        }
-                    };
-                    return Ok(Outcome::Refused {
-                        reason: reason.trim_end().to_owned(),
-                        text,
-                        advice: "resolve the conflicts, then ",
-                    });
-                }
-            };
-            let theirs = changes::between(&opened.document, &now.document)?;
-            if !theirs.is_empty() {
-                print_error("merged with what has changed since the guide was opened:");
-                print_error(changes::text(&theirs, &Term::stderr(), 2).trim_end());
-                print_error("your changes:");
-            }
-            match self.write_over(&now, &merged, &notes).await {
-                Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
-                Ok(Outcome::Unchanged) if ignored => return Ok(Outcome::Ignored),
+            match written {
+                Err(CliError::Refused(error)) => match (error.reason.as_str(), error.code) {
+                    ("ETAG_MISMATCH", _) => {}
+                    (_, "INVALID_ARGUMENT" | "NOT_FOUND") => return Ok(Outcome::refused(error)),
+                    _ => return Err(error.into()),
+                },
                 outcome => return outcome,
             }
         }
         Err(CliError::changed_since(&guid))
     }
 
+    /// Merges what a text says with what has changed since the guide was opened, and imports it.
+    async fn write_merged(
+        &mut self,
+        file: &GuideFile,
+        said: &TaskDocument,
+        notes: &[String],
+    ) -> Result<Outcome, CliError> {
+        let opened = self.opened.document.clone();
+        let now = guides::read(self.client, guides::guid(&opened)).await?;
+        let mut sent = said.clone();
+        TaskIds::default().adopt(&mut sent, &now.document, None);
+        let planned = merge::planned(self.client, &sent, said, &now).await?;
+        // The merged guide has nothing of it, so that its own import ignores nothing.
+        print_ignored(&planned.ignored_paths);
+        let ignored = !planned.ignored_paths.is_empty();
+        let planned = planned.document.unwrap_or_default();
+        let three = MergedGuides {
+            base: &opened,
+            ours: &planned,
+            theirs: &now.document,
+        };
+        let mut merged = match three.merge() {
+            Ok(merged) => merged,
+            Err(failed) => {
+                let conflicts = failed.conflicts.into_iter();
+                let conflicts = conflicts.map(|it| it.with_line(file, &planned));
+                let texts = conflicts.map(|it| it.text("your text", &Term::stderr()));
+                let reason: String = texts.collect();
+                let text = match failed.with_our_fields {
+                    None => None,
+                    // The text that comes back to the editor has the changes of the others.
+                    Some(mut ours) => {
+                        merge::clear_new_ids(&mut ours, &now.document);
+                        self.opened = now;
+                        Some(document::text(&authored(&ours))?)
+                    }
+                };
+                return Ok(Outcome::Refused {
+                    reason: reason.trim_end().to_owned(),
+                    text,
+                });
+            }
+        };
+        merge::clear_new_ids(&mut merged, &now.document);
+        let theirs = changes::between(&opened, &now.document)?;
+        if !theirs.is_empty() {
+            print_error("merged with what has changed since the guide was opened:");
+            print_error(changes::text(&theirs, &Term::stderr(), 2).trim_end());
+            print_error("your changes:");
+        }
+        match self.write_over(&now, merged, notes).await {
+            Ok(Outcome::Unchanged) if ignored => Ok(Outcome::Ignored),
+            outcome => outcome,
+        }
+    }
+
     /// Shows what a document changes, and imports it.
     async fn write_over(
         &self,
         stored: &StoredGuide,
-        document: &TaskDocument,
+        document: TaskDocument,
         notes: &[String],
     ) -> Result<Outcome, CliError> {
-        let message = guides::whole_import(document.clone(), &stored.guide_etag);
+        let message = guides::whole_import(document, &stored.guide_etag);
         let checked = guides::dry_run(self.client, message.clone()).await?;
         let planned = checked.document.unwrap_or_default();
         let changes = changes::between(&stored.document, &planned)?;
@@ -328,11 +329,7 @@ impl EditSession<'_> {
         let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
         match answer.unwrap_or_default().as_str() {
             "y" | "yes" => None,
-            "e" | "edit" => Some(Outcome::Refused {
-                reason: "you chose to edit it again".to_owned(),
-                text: None,
-                advice: "",
-            }),
+            "e" | "edit" => Some(Outcome::refused("you chose to edit it again")),
             _ => Some(Outcome::Stopped),
         }
     }
@@ -358,8 +355,8 @@ impl EditSession<'_> {
     }
 
     /// Keeps the text and says how to import it, without undoing the changes that somebody else
-    /// makes meanwhile. `advice` is what to do before.
-    fn give_up(&self, file: &EditedFile, reason: &str, advice: &str) -> Result<ExitCode, CliError> {
+    /// makes meanwhile.
+    fn give_up(&self, file: &EditedFile, reason: &str) -> Result<ExitCode, CliError> {
         file.remove_comments();
         let path = file.path.display().to_string();
         let word = shell_word(&path);
@@ -370,7 +367,7 @@ impl EditSession<'_> {
         ));
         print_error(&format!(
             "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
-             {advice}`{import}` imports it if nobody has changed the guide meanwhile, but keeps \
+             `{import}` imports it if nobody has changed the guide meanwhile, but keeps \
              fields that it leaves out"
         ));
         self.failed(file)

@@ -36,26 +36,16 @@ pub(super) struct MergedGuides<'a> {
 }
 
 impl MergedGuides<'_> {
-    /// Makes the changes of the document on the stored guide. Steps that the stored guide lacks get no
-    /// ids.
+    /// Makes the changes of the document on the stored guide.
     pub fn merge(self) -> Result<TaskDocument, FailedMerge> {
         let Self { base, ours, theirs } = self;
-        let stored = guids(theirs);
-        let clear_new = |mut merged: TaskDocument| {
-            for_each_step_mut(&mut merged.steps, &mut |step| {
-                if !stored.contains(&step.guid) {
-                    step.guid.clear();
-                }
-            });
-            merged
-        };
-        merge(base, ours, theirs).map(clear_new).map_err(|failed| {
+        merge(base, ours, theirs).map_err(|failed| {
             let sides = [ours, theirs].map(|side| changes::between(base, side).unwrap_or_default());
             let conflicts = failed.conflicts.iter();
             let conflicts = conflicts.map(|conflict| self.conflict(conflict, &sides));
             FailedMerge {
                 conflicts: conflicts.collect(),
-                with_our_fields: failed.prefer_ours().map(clear_new).map(Box::new),
+                with_our_fields: failed.prefer_ours().map(Box::new),
             }
         })
     }
@@ -64,36 +54,27 @@ impl MergedGuides<'_> {
     fn conflict(self, conflict: &Conflict<'_>, sides: &[Vec<Change>; 2]) -> MergeConflict {
         let Self { base, ours, theirs } = self;
         let steps = [base, ours, theirs].map(|guide| find_step(guide, conflict.step));
-        let mut path = String::new();
-        let managed: Vec<&TaskDocument> = match &conflict.subject {
-            ConflictSubject::Field(field) => {
-                path = field.to_string();
-                Vec::new()
-            }
-            ConflictSubject::Place => Vec::new(),
-            ConflictSubject::Deleted => {
-                let step = steps[0].map(std::slice::from_ref).unwrap_or_default();
-                all_managed(step).into_iter().map(|(_, it)| it).collect()
-            }
+        let steps = steps.into_iter().flatten();
+        let below = steps.flat_map(|step| all_managed(std::slice::from_ref(step)));
+        let below: Vec<&TaskDocument> = below.map(|(_, managed)| managed).collect();
+        let path = match &conflict.subject {
+            ConflictSubject::Field(field) => field.to_string(),
             ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
-                path = format!("feedback_config.values[\"{key}\"].task_json");
-                let steps = steps.into_iter().flatten();
-                steps.filter_map(|it| managed_document(it, key)).collect()
+                format!("feedback_config.values[\"{key}\"].task_json")
             }
+            ConflictSubject::Place | ConflictSubject::Deleted => String::new(),
         };
         let takes_part = |change: &&Change| {
-            let is_added = change.kind == ChangeKind::Added && change.task.is_empty();
             let is_of_step = change.task == conflict.task && change.step == conflict.step;
-            managed.iter().any(|task| match is_added {
-                true => guides::name(task) == change.title,
-                false => guides::guid(task) == change.task,
-            }) || is_of_step
-                && match &conflict.subject {
-                    ConflictSubject::Field(_) => change.path == path,
-                    ConflictSubject::Place => change.kind == ChangeKind::Moved,
-                    ConflictSubject::Deleted => true,
-                    ConflictSubject::Managed(_) | ConflictSubject::BothManaged(_) => false,
-                }
+            let is_below = below.iter().any(|managed| match change.task.as_str() {
+                "" => guides::name(managed) == change.title,
+                task => guides::guid(managed) == task,
+            });
+            match conflict.subject {
+                ConflictSubject::Field(_) => is_of_step && change.path == path,
+                ConflictSubject::Place => is_of_step && change.kind == ChangeKind::Moved,
+                _ => is_of_step || is_below,
+            }
         };
         let [ours, theirs] = sides
             .each_ref()
@@ -107,6 +88,16 @@ impl MergedGuides<'_> {
             theirs,
         }
     }
+}
+
+/// Removes the ids of steps that the stored guide lacks, so that an import creates them.
+pub(super) fn clear_new_ids(merged: &mut TaskDocument, stored: &TaskDocument) {
+    let known = guids(stored);
+    for_each_step_mut(&mut merged.steps, &mut |step| {
+        if !known.contains(&step.guid) {
+            step.guid.clear();
+        }
+    });
 }
 
 /// Why a merge is not done.

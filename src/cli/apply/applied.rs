@@ -33,7 +33,7 @@ use crate::{
     },
     proto::v1::{
         ChangeStart, CreateRevisionRequest, DeleteRevisionRequest, ListChangesRequest,
-        RevisionCause, StepTranslation, TaskDocument, TaskRevision,
+        RevisionCause, StepTranslation, TaskDocument, TaskRevision, TaskTranslation,
     },
 };
 
@@ -45,9 +45,30 @@ const NOTE: &str = "kept by expertise apply";
 /// revisions is not reached.
 const MAX_KEPT: usize = 20;
 
-/// The guide as it was last applied, without its document. `None` if it was never applied.
-pub(super) async fn find(client: &Client, task: &str) -> Result<Option<TaskRevision>, CallError> {
-    guides::find_revision(client, task, ALIAS).await
+/// A guide as it was last applied.
+pub(super) struct AppliedState {
+    /// The revision that keeps it.
+    pub revision: TaskRevision,
+    pub document: TaskDocument,
+}
+
+/// The state in which a guide was last applied; `None` if it never was.
+pub(super) async fn find(
+    client: &Client,
+    stored: &StoredGuide,
+) -> Result<Option<AppliedState>, CallError> {
+    let task = guides::guid(&stored.document);
+    let Some(revision) = guides::find_revision(client, task, ALIAS).await? else {
+        return Ok(None);
+    };
+    let document = match stored.guide_etag == revision.guide_etag {
+        true => stored.document.clone(),
+        false => {
+            let number = revision.revision.to_string();
+            guides::get_revision(client, task, &number).await?.1
+        }
+    };
+    Ok(Some(AppliedState { revision, document }))
 }
 
 /// Keeps a guide as it was left, and deletes the oldest of such revisions. Fails if somebody has
@@ -99,50 +120,39 @@ impl From<&CliError> for Blocked {
 }
 
 /// Decides what to do about what has changed since the guide was last applied: keeps what the
-/// automatic translation has written, and merges where that is wanted. `base` is the guide as it
-/// was last applied.
+/// automatic translation has written, and merges where that is wanted.
 pub(super) async fn check(
     client: &Client,
     guide: &mut ApplyGuide,
-    ids: &mut TaskIds,
+    ids: &TaskIds,
     args: &ApplyArgs,
 ) -> Result<Option<Blocked>, CliError> {
-    let is_merged = args.merge;
-    let Some(stored) = guide.stored.clone() else {
+    let Some(stored) = &guide.stored else {
         return Ok(None);
     };
-    let Some(applied) = guide.applied.clone() else {
-        keep_automatic(&mut guide.document, &stored.document, None);
+    let base = guide.applied.as_ref().map(|it| &it.document);
+    keep_automatic(&mut guide.document, &stored.document, base);
+    let applied = guide.applied.as_ref().filter(|_| !args.overwrite);
+    let Some(AppliedState {
+        revision: applied,
+        document: base,
+    }) = applied
+    else {
         return Ok(None);
     };
-    let base = match stored.guide_etag == applied.guide_etag {
-        true => stored.document.clone(),
-        false => {
-            let number = applied.revision.to_string();
-            guides::get_revision(client, &applied.task, &number)
-                .await?
-                .1
-        }
-    };
-    guide.document = guide.file.document.clone();
-    ids.adopt(&mut guide.document, &stored.document, Some(&base));
-    keep_automatic(&mut guide.document, &stored.document, Some(&base));
-    if args.overwrite {
-        return Ok(None);
-    }
     let mut sent = guide.document.clone();
     ids.resolve(&mut sent);
     let (pending, of_managed) = ids.take_pending(&mut sent);
     let mut of_base = guide.file.document.clone();
-    TaskIds::default().adopt(&mut of_base, &base, None);
-    let planned = merge::planned(client, &sent, &of_base, &stored).await;
+    TaskIds::default().adopt(&mut of_base, base, None);
+    let planned = merge::planned(client, &sent, &of_base, stored).await;
     // What the server refuses is refused when it is sent.
     let Ok(planned) = planned else {
         return Ok(None);
     };
     let mut planned = planned.document.unwrap_or_default();
-    put_back(pending, &base, &mut planned);
-    if is_older(client, &applied, &base, &planned).await? {
+    put_back(pending, Some(base), &mut planned);
+    if is_older(client, applied, base, &planned).await? {
         let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
         let by = who(&applied.subject);
         let when = wording::time(applied.created_ts);
@@ -154,7 +164,7 @@ pub(super) async fn check(
             json: json!({"outcome": "stale", "guid": guid, "applied_by": applied.subject}),
         }));
     }
-    let changes = changes::between(&base, &stored.document)?;
+    let changes = changes::between(base, &stored.document)?;
     if changes.is_empty() {
         return Ok(None);
     }
@@ -162,18 +172,17 @@ pub(super) async fn check(
         step.guid = Uuid::now_v7().to_string();
     }
     let three = MergedGuides {
-        base: &base,
+        base,
         ours: &planned,
         theirs: &stored.document,
     };
-    let merged = three.merge();
-    if let Ok(merged) = &merged
-        && compare_whole(&with_ids(merged, &planned), &planned).is_empty()
-    {
+    let (changes, merged) = match three.merge() {
         // The file says what has changed, too.
-        return Ok(None);
-    }
-    if is_merged && of_managed > 0 {
+        Ok(merged) if compare_whole(&merged, &planned).is_empty() => return Ok(None),
+        Ok(merged) => (changes::between(&planned, &merged)?, Ok(merged)),
+        Err(failed) => (changes, Err(failed)),
+    };
+    if args.merge && of_managed > 0 {
         return Err(CliError::Failed(
             "it has changed by other means since it was last applied, and a task that it manages \
              refers to a guide that the account does not have yet: apply that guide first, or \
@@ -181,46 +190,23 @@ pub(super) async fn check(
                 .to_owned(),
         ));
     }
-    let missing = missing_changes(&base, &planned, changes)?;
-    match merged {
-        Ok(merged) if is_merged => {
+    let conflicts = match merged {
+        Ok(mut merged) if args.merge => {
+            merge::clear_new_ids(&mut merged, &stored.document);
             guide.document = merged;
-            guide.merged = missing;
+            guide.merged = changes;
             guide.said = Some(planned);
-            Ok(None)
+            return Ok(None);
         }
-        Ok(_) => Ok(Some(
-            drifted(client, &stored, &applied, missing, Vec::new()).await?,
-        )),
-        Err(failed) => {
-            let conflicts = failed.conflicts.into_iter().filter(|_| is_merged);
-            let conflicts = conflicts.map(|it| it.with_line(&guide.file, &planned));
-            let conflicts = conflicts.collect();
-            Ok(Some(
-                drifted(client, &stored, &applied, missing, conflicts).await?,
-            ))
-        }
-    }
-}
-
-/// The merged guide with the ids of new steps in the other one.
-fn with_ids(merged: &TaskDocument, planned: &TaskDocument) -> TaskDocument {
-    let mut merged = merged.clone();
-    if merged.steps.len() == planned.steps.len() {
-        for (step, planned) in merged.steps.iter_mut().zip(&planned.steps) {
-            if step.guid.is_empty() {
-                step.guid.clone_from(&planned.guid);
-            }
-            for value in values_mut(step) {
-                if let Some(managed) = &mut value.task_json
-                    && let Some(planned) = managed_document(planned, &value.key)
-                {
-                    **managed = with_ids(managed, planned);
-                }
-            }
-        }
-    }
-    merged
+        Err(failed) if args.merge => failed.conflicts,
+        _ => Vec::new(),
+    };
+    let conflicts = conflicts.into_iter();
+    let conflicts = conflicts
+        .map(|it| it.with_line(&guide.file, &planned))
+        .collect();
+    let drifted = drifted(client, stored, applied, changes, conflicts).await?;
+    Ok(Some(drifted))
 }
 
 /// Whether a file says what an earlier run has applied, and not what the last one has.
@@ -273,21 +259,16 @@ fn strip(guide: &mut TaskDocument) {
 
 /// Adds to a document what the automatic translation has written: languages that the document
 /// leaves out, and those of which it has what was last applied.
-pub(super) fn keep_automatic(
-    document: &mut TaskDocument,
-    stored: &TaskDocument,
-    base: Option<&TaskDocument>,
-) {
+fn keep_automatic(document: &mut TaskDocument, stored: &TaskDocument, base: Option<&TaskDocument>) {
     if let (Some(task), Some(known)) = (&mut document.task, &stored.task) {
-        let former = base.and_then(|base| base.task.as_ref());
-        for (language, written) in known.translations.iter().filter(|(_, it)| !it.locked()) {
-            let former = former.and_then(|it| it.translations.get(language));
-            let said = task.translations.get(language);
-            let is_former = |it: &&_| former.is_some_and(|former| former == *it);
-            if said.is_none() || said.filter(is_former).is_some() {
-                task.translations.insert(language.clone(), written.clone());
-            }
-        }
+        let former = base.and_then(|base| Some(&base.task.as_ref()?.translations));
+        let is_locked = TaskTranslation::locked;
+        keep_unlocked(
+            &mut task.translations,
+            &known.translations,
+            former,
+            is_locked,
+        );
     }
     let known = KnownSteps::new(stored);
     let former = base.map(KnownSteps::new);
@@ -296,14 +277,14 @@ pub(super) fn keep_automatic(
             continue;
         };
         let former = former.as_ref().and_then(|known| known.get(stored));
-        for (language, written) in stored.translations.iter().filter(|(_, it)| !it.locked()) {
-            let former = former.and_then(|it| it.translations.get(language));
-            let said = step.translations.get(language);
-            let is_former = |it: &&StepTranslation| former.is_some_and(|former| former == *it);
-            if said.is_none() || said.filter(is_former).is_some() {
-                step.translations.insert(language.clone(), written.clone());
-            }
-        }
+        let translations = former.map(|step| &step.translations);
+        let is_locked = StepTranslation::locked;
+        keep_unlocked(
+            &mut step.translations,
+            &stored.translations,
+            translations,
+            is_locked,
+        );
         for value in values_mut(step) {
             let former = former.and_then(|it| managed_document(it, &value.key));
             if let Some(managed) = &mut value.task_json
@@ -315,19 +296,18 @@ pub(super) fn keep_automatic(
     }
 }
 
-/// What has changed in the guide, and not in the file.
-fn missing_changes(
-    base: &TaskDocument,
-    planned: &TaskDocument,
-    changes: Vec<Change>,
-) -> Result<Vec<Change>, CliError> {
-    let in_file = changes::between(base, planned)?;
-    let is_missing = |change: &&Change| !in_file.iter().any(|other| other.is_same(change));
-    let missing: Vec<Change> = changes.iter().filter(is_missing).cloned().collect();
-    Ok(match missing.is_empty() {
-        true => changes,
-        false => missing,
-    })
+fn keep_unlocked<T: Clone + PartialEq>(
+    said: &mut BTreeMap<String, T>,
+    stored: &BTreeMap<String, T>,
+    former: Option<&BTreeMap<String, T>>,
+    is_locked: impl Fn(&T) -> bool,
+) {
+    for (language, written) in stored.iter().filter(|(_, it)| !is_locked(it)) {
+        let is_former = |said: &T| former.and_then(|it| it.get(language)) == Some(said);
+        if said.get(language).is_none_or(is_former) {
+            said.insert(language.clone(), written.clone());
+        }
+    }
 }
 
 /// A guide that has changed by other means.

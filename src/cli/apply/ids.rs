@@ -223,11 +223,11 @@ impl TaskIds {
 /// Puts steps that were taken out back into the guide after a dry run.
 pub(super) fn put_back(
     pending: Vec<(usize, Step)>,
-    stored: &TaskDocument,
+    stored: Option<&TaskDocument>,
     after: &mut TaskDocument,
 ) {
     for (index, step) in pending {
-        let mut known = stored.steps.iter();
+        let mut known = stored.into_iter().flat_map(|stored| &stored.steps);
         let step = match known.find(|it| it.guid == step.guid) {
             Some(known) => Step {
                 subtask_id: step.subtask_id,

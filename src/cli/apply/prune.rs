@@ -107,16 +107,12 @@ impl ApplyRun<'_> {
     /// Says which tasks of the account a directory does not have.
     pub(super) fn print_left(&self, left: &[Task]) {
         let is_directory = self.args.paths.iter().any(|path| path.is_dir());
-        let (tasks, them) = match left.len() {
-            0 => return,
-            1 => ("1 task of the account is".to_owned(), "it"),
-            count => (format!("{count} tasks of the account are"), "them"),
-        };
-        if !is_directory || !self.results.is_text() {
+        if left.is_empty() || !is_directory || !self.results.is_text() {
             return;
         }
+        let count = left.len();
         print_error(&format!(
-            "{tasks} not in the directory: --prune deletes {them}"
+            "tasks of the account that are not in the directory, and deleted with --prune: {count}"
         ));
         for task in left.iter().take(MAX_LEFT_LINES) {
             print_error(&format!("  {}", delete::description(task)));
