@@ -1,12 +1,9 @@
 //! ExportTask. That an export imports onto itself and as a copy, and changes nothing else, is
 //! in `properties::import_export`.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use crate::kit::prelude::*;
@@ -89,60 +86,6 @@ async fn a_managed_task_is_exported_by_itself(client: Client) {
         let guid = &inner.task.as_ref().unwrap().guid;
         assert_eq!(client.exported(guid).await, *inner);
     }
-}
-
-#[apply(on_both_databases)]
-async fn a_guide_etag_follows_managed_tasks_and_the_order(client: Client) {
-    let (made, outside) = guide(&client).await;
-    let etag = async || {
-        let guid = made.guid.clone();
-        let exported = client.send_export(ExportTaskRequest { guid }).await;
-        exported.accepted().guide_etag
-    };
-    let exported = client.exported(&made.guid).await;
-    let mut seen = BTreeSet::from([etag().await]);
-    for document in documents_in(&exported) {
-        let guid = &document.task.as_ref().unwrap().guid;
-        let row = task_translation("Pompe");
-        client
-            .updated_task(task_of(guid).translated("fr", row), &[])
-            .await;
-        assert!(seen.insert(etag().await), "{guid}");
-    }
-    let reversed = made.steps.iter().rev();
-    let reversed = reversed.map(|guid| step_of(guid)).collect();
-    client.imported(document_of(&made.guid, reversed)).await;
-    assert!(seen.insert(etag().await), "the order");
-    let steps = documents_in(&exported).into_iter();
-    for step in steps.flat_map(|document| &document.steps) {
-        let update = step_of(&step.guid).with_published(5);
-        for is_new in [true, false] {
-            client.updated_step(update.clone(), &["published"]).await;
-            assert_eq!(seen.insert(etag().await), is_new, "{step:?}");
-        }
-    }
-    // What a managed task below another one and its steps have.
-    let deep = documents_in(&exported)[2];
-    let of_deep = deep.task.as_ref().unwrap();
-    let full = &deep.steps[2].guid;
-    let locked = step_of(full).translated("de", StepTranslation::default().with_lock(true));
-    client
-        .updated_step(locked, &["translations.de.locked"])
-        .await;
-    assert!(seen.insert(etag().await), "a lock");
-    let request = translation_work_request(&["it"]).of_task(&of_deep.guid);
-    for work in client.all_translation_work(request).await {
-        client.written(automatic(&work, "macchina")).await;
-        assert!(seen.insert(etag().await), "{work:?}");
-    }
-    let new = client.given_step(information_step(of_deep, "New")).await;
-    assert!(seen.insert(etag().await), "a new step");
-    client.delete_step(&new.guid).await.accepted();
-    assert!(seen.insert(etag().await), "as before");
-    client
-        .updated_task(task_of(&outside.guid).named("New"), &["name"])
-        .await;
-    assert!(seen.insert(etag().await), "the titles of subtask steps");
 }
 
 /// The document without the id of its outermost task.

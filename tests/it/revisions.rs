@@ -208,24 +208,6 @@ async fn an_automatic_revision_becomes_requested(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn revisions_are_listed_newest_first(client: Client) {
-    let guide = given_guide(&client).await;
-    assert!(client.all_revisions(&guide.guid).await.is_empty());
-    for number in 1..=5 {
-        retitle(&client, &guide.guid, &format!("Title {number}")).await;
-        assert_eq!(client.kept_revision(&guide.guid).await.revision, number);
-    }
-    let request = ListRevisionsRequest {
-        task: guide.guid.clone(),
-        page_size: 2,
-        page_token: String::new(),
-    };
-    let listed = client.list_all_revisions(request).await;
-    let listed: Vec<i64> = listed.iter().map(|it| it.revision).collect();
-    assert_eq!(listed, [5, 4, 3, 2, 1]);
-}
-
-#[apply(on_both_databases)]
 async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Client) {
     let guide = given_guide(&client).await;
     let kept = client.kept_revision(&guide.guid).await;
@@ -284,27 +266,6 @@ async fn a_missing_revision_is_not_found(client: Client) {
         .await
         .refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
-    let unknown = unknown_guid();
-    let failure = client.get_revision(&unknown, 1).await.refused();
-    failure.is(Code::NotFound, "TASK_NOT_FOUND");
-    let failure = client.create_revision(request(&unknown)).await.refused();
-    failure.is(Code::NotFound, "TASK_NOT_FOUND");
-    let failure = client.restore_revision(&unknown, 1).await.refused();
-    failure.is(Code::NotFound, "TASK_NOT_FOUND");
-    for revision in ["", "1"] {
-        let set = client.set_revision_alias(&unknown, "live", revision).await;
-        set.refused().is(Code::NotFound, "TASK_NOT_FOUND");
-    }
-    let failure = delete_revision(&client, &unknown, 1).await.refused();
-    failure.is(Code::NotFound, "TASK_NOT_FOUND");
-    let compared = client.compare_revisions(&unknown, 1, 1).await;
-    compared.refused().is(Code::NotFound, "TASK_NOT_FOUND");
-    let list = ListRevisionsRequest {
-        task: unknown,
-        ..ListRevisionsRequest::default()
-    };
-    let failure = client.list_revisions(list).await.refused();
-    failure.is(Code::NotFound, "TASK_NOT_FOUND");
 }
 
 #[apply(on_both_databases)]
@@ -462,50 +423,4 @@ async fn an_old_guide_etag_is_a_mismatch(client: Client) {
     };
     let failure = client.send_import(new).await.refused();
     failure.violates(&[("guide_etag", "FIELD_INVALID")]);
-}
-
-#[apply(on_both_databases)]
-async fn invalid_fields_are_named(client: Client) {
-    let failure = client.get_revision("", "").await.refused();
-    failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
-    let failure = client.get_revision("x", "-1").await.refused();
-    failure.violates(&[("task", "FIELD_INVALID"), ("revision", "FIELD_INVALID")]);
-    let too_long = "a".repeat(65);
-    for neither in ["+1", "1a", "Live", ".live", "li ve", "é", &too_long] {
-        let failure = client
-            .get_revision(&unknown_guid(), neither)
-            .await
-            .refused();
-        failure.violates(&[("revision", "FIELD_INVALID")]);
-    }
-    let failure = client.restore_revision("", "?").await.refused();
-    failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_INVALID")]);
-    let create = CreateRevisionRequest {
-        note: "n".repeat(1_001),
-        alias: "1live".to_owned(),
-        ..request(&unknown_guid())
-    };
-    let failure = client.create_revision(create).await.refused();
-    failure.violates(&[("note", "FIELD_TOO_LONG"), ("alias", "FIELD_INVALID")]);
-    let failure = client
-        .set_revision_alias(&unknown_guid(), "", "")
-        .await
-        .refused();
-    failure.violates(&[("alias", "FIELD_REQUIRED")]);
-    let failure = client.set_revision_alias("", "?", "?").await.refused();
-    failure.violates(&[
-        ("task", "FIELD_REQUIRED"),
-        ("alias", "FIELD_INVALID"),
-        ("revision", "FIELD_INVALID"),
-    ]);
-    let failure = delete_revision(&client, "", "").await.refused();
-    failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
-    let list = ListRevisionsRequest::default();
-    let failure = client.list_revisions(list).await.refused();
-    failure.violates(&[("task", "FIELD_REQUIRED")]);
-    let failure = client
-        .compare_revisions(&unknown_guid(), "", "?")
-        .await
-        .refused();
-    failure.violates(&[("base", "FIELD_REQUIRED"), ("target", "FIELD_INVALID")]);
 }

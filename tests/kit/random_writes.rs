@@ -12,7 +12,14 @@ use prost::Message;
 use prost_reflect::DynamicMessage;
 use tonic::Status;
 
-use super::{client::field_mask, contract, prelude::*, rng::Rng, snapshot};
+use super::{
+    client::field_mask,
+    contract,
+    prelude::*,
+    random_edits::{Edit, edit, edited},
+    rng::Rng,
+    snapshot,
+};
 
 /// Names of observations. The last one looks like an account-wide name.
 const OWN: [&str; 3] = ["a", "b", "components.7.a"];
@@ -40,6 +47,7 @@ pub struct Write {
     flag: bool,
     /// Whether a create has a request id, and is sent twice.
     repeated: bool,
+    edits: Vec<Edit>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +59,8 @@ pub enum Kind {
     ImportGuide,
     /// An exported guide without one of its steps and with another one.
     ImportAgain,
+    /// An exported guide with edits.
+    ImportEdited,
     Reverse,
     AppendStep,
     InsertStep,
@@ -58,6 +68,8 @@ pub enum Kind {
     AppendSubtask,
     AppendQuestion,
     UpdateStep,
+    /// A question with edits.
+    UpdateQuestion,
     /// The tasks that the step manages become ordinary ones.
     Unlink,
     DeleteStep,
@@ -69,12 +81,13 @@ pub enum Kind {
 }
 
 /// How often each kind is made.
-const WEIGHTS: [(u32, Kind); 18] = [
+const WEIGHTS: [(u32, Kind); 20] = [
     (2, Kind::CreateTask),
     (9, Kind::UpdateTask),
     (1, Kind::DeleteTask),
     (2, Kind::ImportGuide),
     (2, Kind::ImportAgain),
+    (8, Kind::ImportEdited),
     (1, Kind::Reverse),
     (4, Kind::AppendStep),
     (3, Kind::InsertStep),
@@ -82,6 +95,7 @@ const WEIGHTS: [(u32, Kind); 18] = [
     (2, Kind::AppendSubtask),
     (3, Kind::AppendQuestion),
     (15, Kind::UpdateStep),
+    (5, Kind::UpdateQuestion),
     (1, Kind::Unlink),
     (3, Kind::DeleteStep),
     (2, Kind::RestoreStep),
@@ -121,9 +135,10 @@ pub fn write() -> impl Strategy<Value = Write> {
     let kinds = WEIGHTS.map(|(weight, kind)| (weight, Just(kind)));
     let kind = Union::new_weighted(kinds.to_vec());
     let chosen = (any::<Index>(), any::<Index>(), 0..OWN.len());
-    let parts = (kind, chosen, conditions(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>());
+    let parts = (kind, chosen, conditions(), flags, vec(edit(), 1..5));
     parts.prop_map(
-        |(kind, (index, other, choice), conditions, flag, repeated)| Write {
+        |(kind, (index, other, choice), conditions, (flag, repeated), edits)| Write {
             kind,
             index,
             other,
@@ -131,6 +146,7 @@ pub fn write() -> impl Strategy<Value = Write> {
             choice,
             flag,
             repeated,
+            edits,
         },
     )
 }
@@ -292,7 +308,7 @@ impl Write {
             Kind::CreateTask => Some(self.create_task(&text)),
             Kind::ImportGuide => Some(self.import_guide(&text)),
             Kind::TranslateAutomatically => Some(translate_automatically(client, &text).await?),
-            Kind::ImportAgain | Kind::Reverse => {
+            Kind::ImportAgain | Kind::ImportEdited | Kind::Reverse => {
                 let Some(task) = Present::read(client).await?.task(self.index) else {
                     return Ok(None);
                 };
@@ -336,9 +352,20 @@ impl Write {
 
     /// Imports an exported document with other steps, or in another order.
     fn import_changed(&self, mut document: TaskDocument) -> Call {
-        if matches!(self.kind, Kind::Reverse) {
-            document.steps.reverse();
-            return Call::import(document, AbsentSteps::Unspecified);
+        match self.kind {
+            Kind::Reverse => {
+                document.steps.reverse();
+                return Call::import(document, AbsentSteps::Unspecified);
+            }
+            Kind::ImportEdited => {
+                let absent = [
+                    AbsentSteps::Unspecified,
+                    AbsentSteps::Keep,
+                    AbsentSteps::Delete,
+                ];
+                return Call::import(edited(document, &self.edits), absent[self.choice]);
+            }
+            _ => {}
         }
         if !document.steps.is_empty() {
             document
@@ -454,6 +481,18 @@ impl Write {
                     question.linked = Some(false);
                 }
                 update(chosen, &["feedback_config"])
+            }
+            Kind::UpdateQuestion => {
+                let question = chosen.feedback_config.first_mut()?;
+                for edit in &self.edits {
+                    edit.edit_question(question, &[]);
+                }
+                for value in &mut question.values {
+                    value.task_json = None;
+                }
+                let question = question.clone();
+                let step = step_of(&chosen.guid).with_question(question);
+                update(step, &["feedback_config"])
             }
             Kind::DeleteStep => {
                 let request = DeleteStepRequest {

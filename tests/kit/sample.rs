@@ -502,7 +502,6 @@ setters!(FeedbackValueSetters of FeedbackValue {
 });
 
 setters!(PreviewSetters of PreviewTaskRequest {
-    for_level(level: AccessLevel) level = Some(level.into());
     in_language(tag: impl Into<String>) language = tag.into();
     falling_back_to(tags: &[&str])
         fallback_languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
@@ -512,7 +511,6 @@ setters!(PreviewSetters of PreviewTaskRequest {
     with_unpublished(included: bool) include_unpublished = included;
     with_traces(wanted: bool) explain = wanted;
     expanding(list: Vec<String>) expand = list;
-    knowing(names: Vec<String>) known_variables = names;
 });
 
 setters!(AutomaticTranslationSetters of AutomaticTranslation {

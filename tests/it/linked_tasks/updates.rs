@@ -23,36 +23,6 @@ fn update(step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
 }
 
 #[apply(on_both_databases)]
-async fn a_new_text_renames_the_managed_task_and_its_wiring_step(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
-    let before = managed_by(&client, &question).await;
-    let after = updated_question(&client, &question, |config| {
-        config.values[0].value = "Renamed".to_owned();
-    });
-    let after = after.await;
-    let links: Vec<&String> = answers_of(&after).iter().map(|value| &value.link).collect();
-    assert_eq!(links, [&before[0].guid, &before[1].guid]);
-    let tasks = managed_by(&client, &after).await;
-    assert_eq!(tasks[1], before[1]);
-    let expected = Task {
-        name: "Renamed".to_owned(),
-        etag: tasks[0].etag.clone(),
-        modified_ts: tasks[0].modified_ts,
-        ..before[0].clone()
-    };
-    assert_eq!(tasks[0], expected);
-    assert_ne!(tasks[0].etag, before[0].etag);
-    let step = now(&client, &wiring[0]).await;
-    assert_eq!(
-        (step.title.as_str(), &step.link),
-        ("Renamed", &wiring[0].link)
-    );
-    assert_ne!(step.etag, wiring[0].etag);
-    assert_eq!(now(&client, &wiring[1]).await, wiring[1]);
-    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
-}
-
-#[apply(on_both_databases)]
 async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     for linked in [Some(false), None] {
         let (_, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
@@ -102,18 +72,6 @@ async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     })
     .await;
     assert_eq!(managed_by(&client, &after).await[0].name, most);
-}
-
-#[apply(on_both_databases)]
-async fn a_mask_that_clears_the_question_is_refused(client: Client) {
-    let (_, question, _) = guide(&client, &[("a", "A")]).await;
-    let before = client.tasks_with_steps().await;
-    let update = step_of(&question.guid);
-    let failure = client.update_step(update, &["feedback_config"]).await;
-    failure
-        .refused()
-        .violates(&[("step.feedback_config", "FIELD_REQUIRED")]);
-    assert_eq!(client.tasks_with_steps().await, before);
 }
 
 #[apply(on_both_databases)]

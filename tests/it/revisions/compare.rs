@@ -145,35 +145,6 @@ async fn fields_are_named_by_their_paths(client: Client) {
     assert_eq!(types, (StepType::Observation, StepType::Information));
 }
 
-#[apply(on_both_databases)]
-async fn every_field_is_compared(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let bare = step(&guide, StepType::Observation, "Bare");
-    let bare = bare.with_question(question("other", &["a", "b"]));
-    let bare = client.given_step(bare).await;
-    client.kept_revision(&guide.guid).await;
-    let full = full_step(&guide).with_external_id("step");
-    client.updated_step(full.with_guid(bare.guid), &[]).await;
-    let full = full_task().with_external_id("task");
-    client.updated_task(full.with_guid(&guide.guid), &[]).await;
-    client.kept_revision(&guide.guid).await;
-    for (base, target) in [(1, 2), (2, 1)] {
-        let compared = client.compare_revisions(&guide.guid, base, target).await;
-        let compared = compared.accepted();
-        let paths = [&compared.task_paths, &compared.steps[0].paths];
-        let [of_task, of_step] = paths.map(|paths| paths.join(" "));
-        let expected = "dependencies external_id name published roles \
-            translations[\"de\"].locked translations[\"de\"].name \
-            translations[\"zh-Hant\"].locked translations[\"zh-Hant\"].name";
-        assert_eq!(of_task, expected);
-        let expected = "body dependencies external_id feedback_config instructions looping parts \
-            published skills tags title translations[\"de\"].body \
-            translations[\"de\"].feedback_config translations[\"de\"].instructions \
-            translations[\"de\"].locked translations[\"de\"].title";
-        assert_eq!(of_step, expected);
-    }
-}
-
 /// The title, the kind and the task of each step that differs, but for wiring steps.
 fn listed(compared: &CompareRevisionsResponse) -> Vec<(&str, DifferenceKind, &str)> {
     let steps = compared.steps.iter();

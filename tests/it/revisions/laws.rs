@@ -1,94 +1,53 @@
 //! Laws of the history, over random histories of every write.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 use prost::Message;
 
 use super::exported;
-use crate::{
-    kit::random_writes,
-    kit::{links::links_are_consistent, prelude::*},
-    properties::linked_tasks,
+use crate::kit::{
+    links::links_are_consistent,
+    prelude::*,
+    random_writes::{self, Kind, Write, write},
 };
 
 const LANGUAGES: [&str; 3] = ["de", "fr", "nl"];
 
 /// One act of a history. An index chooses among what there is.
 #[derive(Clone, Debug)]
-enum Act<W> {
+enum Act {
     /// A write. If it keeps a revision by itself, it is undone and done again.
-    Write(W),
+    Write(Write),
     /// A revision of a task is asked for.
     Keep(Index),
     /// A revision is restored, which is undone if there is a revision for that.
     Restore(Index),
 }
 
-fn act<W: Debug + Clone + 'static>(
-    write: impl Strategy<Value = W> + 'static,
-) -> impl Strategy<Value = Act<W>> {
+fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        4 => write.prop_map(Act::Write),
+        4 => write().prop_map(Act::Write),
         1 => any::<Index>().prop_map(Act::Keep),
         2 => any::<Index>().prop_map(Act::Restore),
     ]
 }
 
-type LinkedHistory = (Vec<linked_tasks::StepPlan>, Vec<Act<linked_tasks::Change>>);
-
-fn linked_history() -> impl Strategy<Value = LinkedHistory> {
-    (
-        linked_tasks::guide(),
-        vec(act(linked_tasks::change()), 1..8),
-    )
-}
-
-/// A write of a history, which may be refused.
-trait Write {
-    async fn make(&self, client: &Client, number: usize);
-}
-
-impl Write for random_writes::Write {
-    async fn make(&self, client: &Client, number: usize) {
-        random_writes::apply(client, self, number).await;
-    }
-}
-
-impl Write for linked_tasks::Change {
-    async fn make(&self, client: &Client, _: usize) {
-        let state = client.tasks_with_steps().await;
-        linked_tasks::apply(client, &state, self).await;
-    }
-}
-
 #[apply(property_on_both_databases)]
-#[cases(16, vec(act(random_writes::write()), 1..20))]
-async fn laws_hold_after_every_write(client: Client, acts: Vec<Act<random_writes::Write>>) {
-    laws_hold(&client, &acts).await;
-}
-
-#[apply(property_on_both_databases)]
-#[cases(16, linked_history())]
-async fn laws_hold_after_changes_of_links(client: Client, (guide, acts): LinkedHistory) {
-    let first = Act::Write(linked_tasks::Change::Import(guide));
-    laws_hold(&client, &[vec![first], acts].concat()).await;
-}
-
-async fn laws_hold<W: Write>(client: &Client, acts: &[Act<W>]) {
+#[cases(24, (write(), vec(act(), 1..20)))]
+async fn laws_hold_after_every_write(client: Client, (first, acts): (Write, Vec<Act>)) {
+    // Something to link from.
+    let first = Act::Write(first.of_kind(Kind::ImportGuide));
     let mut history = History {
-        client,
+        client: &client,
         kept: Vec::new(),
         states: BTreeMap::new(),
-        now: State::of(client).await,
+        now: State::of(&client).await,
     };
-    for (number, act) in acts.iter().enumerate() {
+    for (number, act) in [first].iter().chain(&acts).enumerate() {
         match act {
             Act::Write(write) => {
-                write.make(client, number).await;
+                random_writes::apply(&client, write, number).await;
                 history.undo_write().await;
             }
             Act::Keep(task) => {

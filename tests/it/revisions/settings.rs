@@ -8,37 +8,30 @@ use super::{
     retitle,
 };
 use crate::kit::{
-    databases::{postgres, runtime},
+    databases::runtime,
     deadline::until,
     prelude::*,
-    server::{Setting, Settings, TestServer},
+    server::{Setting, Settings, TestServer, in_memory},
 };
 
-/// Runs a test on a server with these settings and a database of its own.
-fn on(database_url: &str, settings: &[Setting], test: impl AsyncFnOnce(Client)) {
-    let settings = Settings::new(database_url).set_all(settings);
-    runtime().block_on(async {
-        let server = TestServer::start(settings).await;
-        test(server.client()).await;
-        server.shut_down().await;
-    });
+/// Runs a test on a server with these settings.
+async fn serve(settings: Settings, test: impl AsyncFnOnce(Client)) {
+    let server = TestServer::start(settings).await;
+    test(server.client()).await;
+    server.shut_down().await;
+}
+
+/// The same on a database in memory.
+fn on_sqlite(settings: &[Setting], test: impl AsyncFnOnce(Client)) {
+    runtime().block_on(serve(in_memory().set_all(settings), test));
 }
 
 const DELETED_AT_ONCE: &[Setting] = &[("EXPERTISE_DELETED_TASK_RETENTION", "1ms")];
 
-#[test]
-fn histories_of_deleted_tasks_go_after_the_retention_on_sqlite() {
-    on("sqlite::memory:", DELETED_AT_ONCE, deleted_histories_go);
-}
-
-#[test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-fn histories_of_deleted_tasks_go_after_the_retention_on_postgres() {
-    on(
-        &postgres("retention"),
-        DELETED_AT_ONCE,
-        deleted_histories_go,
-    );
+#[apply(on_own_databases)]
+async fn histories_of_deleted_tasks_go_after_the_retention(url: String) {
+    let settings = Settings::new(&url).set_all(DELETED_AT_ONCE);
+    serve(settings, deleted_histories_go).await;
 }
 
 async fn deleted_histories_go(client: Client) {
@@ -60,19 +53,10 @@ async fn deleted_histories_go(client: Client) {
     client.get_revision(&kept.guid, 1).await.accepted();
 }
 
-#[test]
-fn deleted_steps_go_after_the_retention_on_sqlite() {
-    on("sqlite::memory:", DELETED_AT_ONCE, deleted_steps_go);
-}
-
-#[test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-fn deleted_steps_go_after_the_retention_on_postgres() {
-    on(
-        &postgres("step_retention"),
-        DELETED_AT_ONCE,
-        deleted_steps_go,
-    );
+#[apply(on_own_databases)]
+async fn deleted_steps_go_after_the_retention(url: String) {
+    let settings = Settings::new(&url).set_all(DELETED_AT_ONCE);
+    serve(settings, deleted_steps_go).await;
 }
 
 async fn deleted_steps_go(client: Client) {
@@ -95,7 +79,7 @@ async fn deleted_steps_go(client: Client) {
 #[test]
 fn no_step_is_kept_without_retention() {
     let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "0s")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = client.given_task(task("Guide")).await;
         let step = client.given_step(information_step(&guide, "Step")).await;
         client.delete_step(&step.guid).await.accepted();
@@ -109,7 +93,7 @@ fn no_step_is_kept_without_retention() {
 fn the_history_of_a_deleted_task_stays_until_the_retention_has_passed() {
     let retention = Duration::from_secs(2);
     let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "2s")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = given_guide(&client).await;
         let started = Instant::now();
         client.force_delete_task(&guide.guid).await.accepted();
@@ -124,7 +108,7 @@ fn the_history_of_a_deleted_task_stays_until_the_retention_has_passed() {
 #[test]
 fn without_retention_a_deleted_task_keeps_no_history() {
     let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "0s")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = given_guide(&client).await;
         client.kept_revision(&guide.guid).await;
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
@@ -137,7 +121,7 @@ fn without_retention_a_deleted_task_keeps_no_history() {
 #[test]
 fn without_automatic_revisions_only_requested_ones_are_made() {
     let settings = [("EXPERTISE_AUTOMATIC_REVISIONS", "0")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = given_guide(&client).await;
         let mut changed = client.exported(&guide.guid).await;
         changed.steps[3].title = "Changed".to_owned();
@@ -187,7 +171,7 @@ async fn add_large_steps(client: &Client, guide: &Task) {
 #[test]
 fn a_guide_that_cannot_be_exported_is_changed_without_a_revision() {
     let settings = [("EXPERTISE_MAX_MESSAGE_BYTES", "1048576")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = client.given_task(task("Large").with_published(0)).await;
         client.kept_revision(&guide.guid).await;
         add_large_steps(&client, &guide).await;
@@ -208,7 +192,7 @@ fn a_guide_that_cannot_be_exported_is_changed_without_a_revision() {
 #[test]
 fn a_guide_that_cannot_be_exported_is_deleted_without_a_revision() {
     let settings = [("EXPERTISE_MAX_MESSAGE_BYTES", "1048576")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = given_large_guide(&client).await;
         let too_large = "MESSAGE_TOO_LARGE";
         let failure = client.export(&guide.guid).await.refused();
@@ -228,7 +212,7 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
         ("EXPERTISE_MAX_MESSAGE_BYTES", "4194304"),
         ("EXPERTISE_MAX_INFLIGHT_BYTES", "4194304"),
     ];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = given_large_guide(&client).await;
         let failure = client.force_delete_task(&guide.guid).await.refused();
         failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
@@ -239,7 +223,7 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
 
 #[test]
 fn a_task_has_at_most_a_thousand_requested_revisions() {
-    on("sqlite::memory:", &[], async |client| {
+    on_sqlite(&[], async |client| {
         let guide = given_guide(&client).await;
         // One that the server made does not count.
         publish(&client, &guide.guid).await;
@@ -267,7 +251,7 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
 
 #[test]
 fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() {
-    on("sqlite::memory:", &[], async |client| {
+    on_sqlite(&[], async |client| {
         let steps = vec![document_step(StepType::Information, "Step"); 5_001];
         let guide = client.imported(document("Guide", steps)).await;
         let title = StepTranslation {
@@ -305,7 +289,7 @@ fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() 
 #[test]
 fn an_alias_of_another_task_keeps_no_automatic_revision() {
     let settings = [("EXPERTISE_AUTOMATIC_REVISIONS", "1")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let other = given_guide(&client).await;
         client.kept_revision(&other.guid).await;
         let alias = client.set_revision_alias(&other.guid, "live", 1).await;
@@ -323,7 +307,7 @@ fn an_alias_of_another_task_keeps_no_automatic_revision() {
 #[test]
 fn automatic_revisions_of_all_causes_count_together() {
     let settings = [("EXPERTISE_AUTOMATIC_REVISIONS", "1")];
-    on("sqlite::memory:", &settings, async |client| {
+    on_sqlite(&settings, async |client| {
         let guide = given_guide(&client).await;
         let requested = client.kept_revision(&guide.guid).await;
         let automatic = async |number: i64, cause: RevisionCause| {
