@@ -15,89 +15,6 @@ fn in_language(language: &str, row: TaskTranslation) -> BTreeMap<String, TaskTra
     [(language.to_owned(), row)].into()
 }
 
-fn row(name: &str, locked: Option<bool>) -> TaskTranslation {
-    TaskTranslation {
-        locked,
-        ..task_translation(name)
-    }
-}
-
-#[apply(on_both_databases)]
-async fn a_row_is_locked_unless_it_says_otherwise(client: Client) {
-    for (sent, kept) in [(None, true), (Some(true), true), (Some(false), false)] {
-        let sent = task("Locked").with_translations(in_language("de", row("x", sent)));
-        let created = client.given_task(sent).await;
-        assert_eq!(created.translations["de"].locked, Some(kept));
-    }
-}
-
-#[apply(on_both_databases)]
-async fn an_unlocked_row_that_is_written_again_is_locked(client: Client) {
-    let sent = task("Relocked").with_translations(in_language("de", row("x", Some(false))));
-    let guid = client.given_task(sent).await.guid;
-    let update = task_of(&guid).with_translations(in_language("de", row("y", None)));
-    let updated = client.updated_task(update, &[]).await;
-    assert_eq!(updated.translations["de"], row("y", Some(true)));
-}
-
-#[apply(on_both_databases)]
-async fn a_write_to_a_text_locks_the_row_unless_it_names_the_lock(client: Client) {
-    const NAME: &str = "translations.de.name";
-    const LOCK: &str = "translations.de.locked";
-    for locked in [true, false] {
-        let sent = task("Kept").with_translations(in_language("de", row("x", Some(locked))));
-        let guid = client.given_task(sent).await.guid;
-        let update = |locked| {
-            let rows = in_language("de", row("y", Some(locked)));
-            task_of(&guid).with_translations(rows)
-        };
-        let updated = client.updated_task(update(false), &[NAME]).await;
-        assert_eq!(updated.translations["de"], row("y", Some(true)));
-        for locked in [false, true] {
-            let updated = client.updated_task(update(locked), &[NAME, LOCK]).await;
-            assert_eq!(updated.translations["de"], row("y", Some(locked)));
-        }
-        // The same text again is a decision, too.
-        client.updated_task(update(false), &[LOCK]).await;
-        let updated = client.updated_task(update(false), &[NAME]).await;
-        assert_eq!(updated.translations["de"], row("y", Some(true)));
-        client.updated_task(update(false), &[LOCK]).await;
-        // So is the removal of a text.
-        let updated = client.updated_task(task_of(&guid), &[NAME]).await;
-        assert_eq!(updated.translations["de"].locked, Some(true));
-        // Other languages are not affected.
-        let other = in_language("fr", row("z", Some(false)));
-        let both = task_of(&guid).with_translations(other);
-        client.updated_task(both, &["translations.fr"]).await;
-        let updated = client.updated_task(update(false), &[NAME]).await;
-        assert_eq!(updated.translations["fr"], row("z", Some(false)));
-    }
-}
-
-#[apply(on_both_databases)]
-async fn a_write_to_a_text_locks_a_row_that_it_creates(client: Client) {
-    let guid = client.given_task(task("Fresh")).await.guid;
-    let update = task_of(&guid).with_translations(in_language("de", row("y", None)));
-    let updated = client.updated_task(update, &["translations.de.name"]).await;
-    assert_eq!(updated.translations["de"], row("y", Some(true)));
-}
-
-#[apply(on_both_databases)]
-async fn responses_always_carry_the_lock(client: Client) {
-    let task = client.given_task(full_task()).await;
-    let step = client.given_step(full_step(&task)).await;
-    let listed = client.list_tasks(ListTasksRequest::default()).await;
-    for task in listed.accepted().tasks {
-        assert!(task.translations.values().all(|row| row.locked.is_some()));
-    }
-    for step in [
-        step.clone(),
-        client.steps_of(&task.guid, 0).await[0].clone(),
-    ] {
-        assert!(step.translations.values().all(|row| row.locked.is_some()));
-    }
-}
-
 #[apply(on_both_databases)]
 async fn tags_are_stored_in_canonical_case(client: Client) {
     let sent = [
@@ -130,13 +47,6 @@ async fn a_tag_in_another_case_is_the_same_row(client: Client) {
     let updated = client.updated_task(update, &[]).await;
     assert_eq!(updated.translations.len(), 1);
     assert_eq!(updated.translations["pt-BR"].name.as_deref(), Some("novo"));
-}
-
-#[apply(on_both_databases)]
-async fn two_tags_that_become_one_are_refused(client: Client) {
-    let failure = client.create_task(in_languages(&["de", "DE"])).await;
-    let failure = failure.refused();
-    failure.violates_below("task.translations", "FIELD_INVALID");
 }
 
 #[apply(on_both_databases)]

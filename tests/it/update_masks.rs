@@ -1,115 +1,11 @@
 //! Update masks. What an update by any mask leaves is held against a model in
-//! `properties::update_masks`; here are fixed masks through the same model, what is listed
-//! as ignored, and what the model does not know.
+//! `properties::update_masks`; here is what is listed as ignored, and what the model does not
+//! know.
 
-use crate::{
-    kit::prelude::*,
-    properties::update_masks::{Update, updates_equal_edits},
-};
+use crate::kit::prelude::*;
 
 mod refused;
 mod translations;
-
-fn updates<T: Clone>(rows: &[(T, &[&str])]) -> Vec<Update<T>> {
-    let update = |(sent, mask): &(T, &[&str])| Update {
-        sent: sent.clone(),
-        mask: mask.iter().map(|path| (*path).to_owned()).collect(),
-        imported: false,
-    };
-    rows.iter().map(update).collect()
-}
-
-#[apply(on_both_databases)]
-async fn each_kind_of_mask_of_a_task_edits_it_as_the_model(client: Client) {
-    let unset = Task::default;
-    let renamed = unset().named("Renamed").with_published(5);
-    let other = unset()
-        .with_roles(vec![AccessLevel::Tech.into()])
-        .with_dependencies(any_of(vec![when("x", "=", "1")]));
-    let de = |row: TaskTranslation| unset().translated("de", row);
-    let neu = || task_translation("Neu");
-    let both = unset().with_translations(
-        ["de", "zh-Hant"]
-            .map(|language| (language.to_owned(), neu()))
-            .into(),
-    );
-    let rows: &[(Task, &[&str])] = &[
-        (renamed.clone(), &[]),
-        (unset(), &[]),
-        (renamed.clone(), &["name"]),
-        (other.clone(), &[]),
-        (both.clone(), &[]),
-        (other.clone(), &["published"]),
-        (unset(), &["dependencies"]),
-        (unset(), &["name"]),
-        (unset(), &["roles"]),
-        (both, &["translations.de"]),
-        (unset(), &["translations.de"]),
-        (unset(), &["translations.de"]),
-        (de(neu().with_lock(false)), &["translations.de.name"]),
-        (
-            de(task_translation("unread").with_lock(false)),
-            &["translations.de.locked"],
-        ),
-        (unset(), &["translations.de.locked"]),
-        (
-            de(TaskTranslation::default().with_lock(false)),
-            &["translations.de.name"],
-        ),
-        (de(neu()), &["translations"]),
-        (unset(), &["translations"]),
-        (full_task(), &["*"]),
-        (other.clone().named("Bare"), &["*"]),
-        (other, &["*"]),
-        (renamed, &["*"]),
-    ];
-    updates_equal_edits(&client, updates(rows)).await;
-}
-
-#[apply(on_both_databases)]
-async fn each_kind_of_mask_of_a_step_edits_it_as_the_model(client: Client) {
-    let unset = Step::default;
-    let full = Step {
-        task: String::new(),
-        r#type: 0,
-        product_id: None,
-        cost: Some(2),
-        ..full_step(&Task::default())
-    };
-    let renamed = unset().titled("Renamed").with_tags(vec!["new".to_owned()]);
-    let row = step_translation("Neu").with_body("<p>neu</p>");
-    let german = unset().translated("de", row);
-    let rows: &[(Step, &[&str])] = &[
-        (full.clone(), &["*"]),
-        (renamed.clone(), &[]),
-        (renamed.with_published(9).with_body("new"), &["body"]),
-        (german.clone(), &["translations.de.title"]),
-        (german.clone(), &["translations.de.body"]),
-        (german.clone(), &["translations.de.instructions"]),
-        (german, &["translations.de"]),
-        (unset(), &["title"]),
-        (
-            unset(),
-            &[
-                "body",
-                "cost",
-                "dependencies",
-                "feedback_config",
-                "instructions",
-                "looping",
-                "parts",
-                "published",
-                "skills",
-                "tags",
-                "translations",
-            ],
-        ),
-        (full, &[]),
-        (unset().titled("Bare"), &["*"]),
-        (unset().with_body("No title"), &["*"]),
-    ];
-    updates_equal_edits(&client, updates(rows)).await;
-}
 
 #[apply(on_one_database)]
 async fn an_empty_mask_is_no_mask(client: Client) {
@@ -221,20 +117,6 @@ async fn fields_of_a_step_that_are_not_honored_are_listed(client: Client) {
         (after.title.as_str(), after.dependencies),
         ("Renamed", before.dependencies)
     );
-}
-
-#[apply(on_one_database)]
-async fn the_merged_step_is_what_is_checked(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let observation = client.given_step(full_step(&task)).await;
-    let unset = step_of(&observation.guid);
-    for (sent, field, reason) in [
-        (unset.clone().with_cost(2), "cost", "FIELD_OUT_OF_RANGE"),
-        (unset, "feedback_config", "FIELD_REQUIRED"),
-    ] {
-        let failure = client.update_step(sent, &[field]).await.refused();
-        failure.violates(&[(&format!("step.{field}"), reason)]);
-    }
 }
 
 #[apply(on_both_databases)]

@@ -81,11 +81,11 @@ fn assert_known<T: Masked>(mask: &[&str], ignored: &[String]) {
 /// An update of a resource.
 #[derive(Clone, Debug)]
 pub struct Update<T> {
-    pub sent: T,
+    sent: T,
     /// Empty: no mask.
-    pub mask: Vec<String>,
+    mask: Vec<String>,
     /// Whether it is part of a document, if it has no mask: an import means the same.
-    pub imported: bool,
+    imported: bool,
 }
 
 fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
@@ -282,7 +282,7 @@ impl Model {
 }
 
 /// Asserts that each update leaves what the same edit of the model does.
-pub async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>) {
+async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>) {
     let mut stored = T::store(client).await;
     for update in updates {
         let before = Model::of(&stored);

@@ -17,22 +17,6 @@ fn translated(guid: &str, rows: &[(&str, TaskTranslation)]) -> Task {
 }
 
 #[apply(on_both_databases)]
-async fn a_key_may_stand_in_backticks(client: Client) {
-    let before = stored(&client).await;
-    for (path, name) in [
-        ("translations.`zh-Hant`", "一"),
-        ("translations.`zh-Hant`.name", "二"),
-        ("translations.zh-Hant", "三"),
-        ("translations.zh-Hant.name", "四"),
-    ] {
-        let update = translated(&before.guid, &[("zh-Hant", task_translation(name))]);
-        let after = client.updated_task(update, &[path]).await;
-        assert_eq!(after.translations["zh-Hant"].name.as_deref(), Some(name));
-        assert_eq!(after.translations["de"], before.translations["de"]);
-    }
-}
-
-#[apply(on_both_databases)]
 async fn a_key_is_read_in_any_case(client: Client) {
     let before = stored(&client).await;
     let update = translated(&before.guid, &[("ZH-HANT", task_translation("新"))]);
