@@ -269,24 +269,6 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
 }
 
 #[apply(on_both_databases)]
-async fn a_new_name_outdates_the_subtask_steps_of_other_tasks(client: Client) {
-    let used = client.given_task(task("Valve")).await;
-    let guide = client.given_task(task("Pump")).await;
-    let naming = client.given_step(subtask(&guide, &used)).await;
-    let before = work_on(&client, &naming.guid).await;
-    translate_all(&client).await;
-    rename(&client, &used.guid, "Tap").await;
-    let outdated = Some(TranslationState::Outdated);
-    assert_eq!(state(&client, &used.guid).await, outdated);
-    assert_eq!(state(&client, &naming.guid).await, outdated);
-    assert_eq!(client.translation_work(&DE).await.len(), 2);
-    let work = work_on(&client, &naming.guid).await;
-    assert_eq!(work.source.unwrap().title(), "Tap");
-    let stale = client.written(automatic(&before, "machine")).await;
-    assert_eq!(stale, TranslationResult::Stale);
-}
-
-#[apply(on_both_databases)]
 async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let steps = client.given_steps(&guide, &["Look", "Listen"]).await;

@@ -1,31 +1,12 @@
 //! The content of an item of work.
 
-use super::{DE, rename, retitle, work_on};
+use super::work_on;
 use crate::kit::prelude::*;
 use std::collections::BTreeSet;
 
 /// The digest of the step's current texts.
 async fn digest(client: &Client, guid: &str) -> String {
     work_on(client, guid).await.source_digest
-}
-
-#[apply(on_both_databases)]
-async fn a_task_comes_with_its_name(client: Client) {
-    let guide = client.given_task(task("Pump drips")).await;
-    let work = work_on(&client, &guide.guid).await;
-    let expected = TranslationWork {
-        guid: guide.guid,
-        kind: TranslationKind::Task.into(),
-        language: "de".to_owned(),
-        state: TranslationState::Missing.into(),
-        source: Some(TranslationSource {
-            name: Some("Pump drips".to_owned()),
-            ..TranslationSource::default()
-        }),
-        source_digest: work.source_digest.clone(),
-    };
-    assert_eq!(work, expected);
-    assert_ne!(work.source_digest, "");
 }
 
 #[apply(on_both_databases)]
@@ -50,18 +31,6 @@ async fn a_step_comes_with_its_texts(client: Client) {
     };
     assert_eq!(work, expected);
     assert_ne!(work.source_digest, "");
-}
-
-#[apply(on_both_databases)]
-async fn a_step_with_only_a_title_comes_with_it(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let expected = TranslationSource {
-        title: Some("Look".to_owned()),
-        ..TranslationSource::default()
-    };
-    let work = work_on(&client, &step.guid).await;
-    assert_eq!(work.source, Some(expected));
 }
 
 #[apply(on_both_databases)]
@@ -92,54 +61,6 @@ async fn a_question_comes_without_links(client: Client) {
         work.source.unwrap().feedback_config,
         [question("answer", &["yes", "no"])]
     );
-}
-
-#[apply(on_both_databases)]
-async fn the_digest_stays_while_the_texts_stay(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let before = client.translation_work(&DE).await;
-    let update = Task {
-        published: Some(0),
-        translations: [("fr".to_owned(), task_translation("Pompe"))].into(),
-        ..task_of(&guide.guid)
-    };
-    client.updated_task(update, &[]).await;
-    let update = Step {
-        tags: vec!["wet".to_owned()],
-        translations: [("fr".to_owned(), step_translation("Regarder"))].into(),
-        ..step_of(&step.guid)
-    };
-    client.updated_step(update, &[]).await;
-    assert_eq!(client.translation_work(&DE).await, before);
-}
-
-#[apply(on_both_databases)]
-async fn the_digest_changes_with_each_text(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let first = digest(&client, &guide.guid).await;
-    rename(&client, &guide.guid, "Valve").await;
-    assert_ne!(digest(&client, &guide.guid).await, first);
-
-    let step = full_step(&guide).with_translations([].into());
-    let guid = client.given_step(step).await.guid;
-    let mut seen: BTreeSet<String> = [digest(&client, &guid).await].into();
-    retitle(&client, &guid, "Look").await;
-    seen.insert(digest(&client, &guid).await);
-    for (mask, update) in [
-        ("body", step_of(&guid).with_body("<p>Other</p>")),
-        ("body", step_of(&guid).with_body(String::new())),
-        ("body", step_of(&guid)),
-        ("instructions", step_of(&guid)),
-        (
-            "feedback_config",
-            step_of(&guid).with_question(question("answer", &["yes"])),
-        ),
-    ] {
-        client.updated_step(update, &[mask]).await;
-        let new = seen.insert(digest(&client, &guid).await);
-        assert!(new, "{mask}");
-    }
 }
 
 #[apply(on_both_databases)]
@@ -191,16 +112,4 @@ async fn the_digest_changes_when_words_are_in_other_fields(client: Client) {
         let new = seen.insert(digest(&client, &guid).await);
         assert!(new, "{step:?}");
     }
-}
-
-#[apply(on_both_databases)]
-async fn the_digest_of_equal_texts_is_equal(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = full_step(&guide).with_translations([].into());
-    let mut digests = BTreeSet::new();
-    for _ in 0..2 {
-        let guid = client.given_step(step.clone()).await.guid;
-        digests.insert(digest(&client, &guid).await);
-    }
-    assert_eq!(digests.len(), 1);
 }

@@ -95,23 +95,6 @@ async fn every_violation_is_reported_at_once(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn nothing_is_written_when_one_is_malformed(client: Client) {
-    let [guide, step] = given_work(&client).await;
-    let sent = vec![
-        automatic(&guide, "Pumpe"),
-        automatic(&step, "Schauen"),
-        AutomaticTranslation {
-            guid: "nonsense".to_owned(),
-            ..automatic(&step, "Schauen")
-        },
-    ];
-    let failure = refused(&client, sent).await;
-    failure.violates(&[("translations[2].guid", "FIELD_INVALID")]);
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert!(read.translations.is_empty());
-}
-
-#[apply(on_both_databases)]
 async fn a_body_has_the_limits_of_the_body(client: Client) {
     let _turn = crate::large_bodies::ONE_AT_A_TIME.lock().await;
     let [_, step] = given_work(&client).await;

@@ -70,37 +70,6 @@ async fn the_id_of_a_task_may_be_in_upper_case(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_deleted_task_is_not_found(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    client.delete_task(&guide.guid).await.accepted();
-    let failure = client
-        .list_translation_work(of_task(&guide.guid))
-        .await
-        .refused();
-    failure.is_task_not_found(&guide.guid);
-}
-
-#[apply(on_both_databases)]
-async fn a_steps_id_names_no_task(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let failure = client
-        .list_translation_work(of_task(&step.guid))
-        .await
-        .refused();
-    failure.is_task_not_found(&step.guid);
-}
-
-#[apply(on_both_databases)]
-async fn an_empty_account_has_no_work(client: Client) {
-    let listed = client
-        .list_translation_work(translation_work_request(&DE))
-        .await
-        .accepted();
-    assert_eq!(listed, ListTranslationWorkResponse::default());
-}
-
-#[apply(on_both_databases)]
 async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {
     let tags = tags(101);
     let unlocked = TaskTranslation {

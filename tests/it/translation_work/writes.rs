@@ -1,8 +1,7 @@
 //! WriteTranslations: the results of automatic translations.
 
 use super::{
-    DE, given_unlocked_step, rename, retitle, row_of_step, row_of_task, state, unlocked_name,
-    unlocked_title, work_on,
+    DE, given_unlocked_step, retitle, row_of_task, state, unlocked_name, unlocked_title, work_on,
 };
 use crate::kit::prelude::*;
 use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
@@ -96,31 +95,6 @@ async fn the_same_write_again_changes_nothing(client: Client) {
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
 }
 
-/// If a machine writes them: those of a person leave it outdated.
-#[apply(on_both_databases)]
-async fn the_same_texts_make_an_outdated_row_current(client: Client) {
-    let guide = client.given_task(task("Pump")).await.guid;
-    let step = information_step(&task_of(&guide), "Look");
-    let step = client.given_step(step).await.guid;
-    let written = async |work: &[TranslationWork]| {
-        let sent = work.iter().map(|item| automatic(item, "same"));
-        assert_eq!(write(&client, sent.collect()).await, [Written, Written]);
-    };
-    written(&client.translation_work(&DE).await).await;
-    rename(&client, &guide, "Valve").await;
-    retitle(&client, &step, "Listen").await;
-    let outdated = client.translation_work(&DE).await;
-    let states: Vec<TranslationState> = outdated.iter().map(TranslationWork::state).collect();
-    assert_eq!(states, [TranslationState::Outdated; 2]);
-    let update = row_of_task(&guide, unlocked_name("same"));
-    client.updated_task(update, &[]).await;
-    let update = row_of_step(&step, unlocked_title("same"));
-    client.updated_step(update, &[]).await;
-    assert_eq!(client.translation_work(&DE).await, outdated);
-    written(&outdated).await;
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
 #[apply(on_both_databases)]
 async fn a_written_row_is_replaced_whole(client: Client) {
     let guide = client.given_task(task("Pump")).await;
@@ -140,60 +114,6 @@ async fn a_written_row_is_replaced_whole(client: Client) {
     };
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations["de"], expected);
-}
-
-#[apply(on_both_databases)]
-async fn a_locked_row_is_left_as_it_is(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let work = client.translation_work(&DE).await;
-    let guide = client
-        .updated_task(row_of_task(&guide.guid, task_translation("Pumpe")), &[])
-        .await;
-    let update = step_of(&step.guid).translated("de", step_translation("Schauen"));
-    let step = client.updated_step(update, &[]).await;
-    let sent = work.iter().map(|item| automatic(item, "machine")).collect();
-    assert_eq!(write(&client, sent).await, [SkippedLocked, SkippedLocked]);
-    assert_eq!(client.get_task(&guide.guid).await.accepted(), guide);
-    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-}
-
-#[apply(on_both_databases)]
-async fn each_item_has_its_own_result(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let steps = client.given_steps(&guide, &["a", "b", "c"]).await;
-    let mut sent = Vec::new();
-    for guid in steps.iter().chain([&guide.guid]) {
-        sent.push(AutomaticTranslation {
-            name: Some("machine".to_owned()),
-            title: Some("machine".to_owned()),
-            ..automatic(&work_on(&client, guid).await, "")
-        });
-    }
-    sent[0].source_digest = "old".to_owned();
-    let locked = row_of_step(&steps[1], step_translation("person"));
-    client.updated_step(locked, &[]).await;
-    sent.push(sent[2].clone().in_language("fr"));
-    let unknown = AutomaticTranslation {
-        guid: unknown_guid(),
-        ..sent[2].clone()
-    };
-    sent.insert(0, unknown);
-    let response = client.write_translations(sent).await.accepted();
-    let results: Vec<_> = response.results().collect();
-    let expected = [NotFound, Stale, SkippedLocked, Written, Written, Written];
-    assert_eq!(results, expected);
-    let ignored = ["translations.name", "translations.title"];
-    assert_eq!(response.ignored_paths, ignored);
-    let rest = client.translation_work(&["de", "fr"]).await;
-    let rest: Vec<_> = rest.iter().map(|it| (&*it.guid, &*it.language)).collect();
-    let mut expected = vec![(&*guide.guid, "fr")];
-    let (a, b) = (&*steps[0], &*steps[1]);
-    expected.extend([(a, "de"), (a, "fr"), (b, "fr")]);
-    expected[1..].sort_unstable();
-    assert_eq!(rest, expected);
-    let read = client.get_step(b).await.accepted();
-    assert_eq!(read.translations["de"].title(), "person");
 }
 
 #[apply(on_both_databases)]
@@ -218,24 +138,6 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
     }
     let read = client.get_task(&guide.guid).await.accepted();
     assert!(read.translations.is_empty());
-}
-
-#[apply(on_both_databases)]
-async fn absent_and_foreign_resources_are_not_found(client: Client) {
-    let foreign = client.other_account();
-    let guide = foreign.given_task(task("Pump")).await;
-    foreign.given_step(information_step(&guide, "Look")).await;
-    let mut sent = Vec::new();
-    for item in foreign.translation_work(&DE).await {
-        sent.push(automatic(&item, "theirs"));
-        let item = TranslationWork {
-            guid: unknown_guid(),
-            ..item
-        };
-        sent.push(automatic(&item, "nobody's"));
-    }
-    assert_eq!(write(&client, sent).await, [NotFound; 4]);
-    assert_eq!(foreign.translation_work(&DE).await.len(), 2);
 }
 
 #[apply(on_both_databases)]
