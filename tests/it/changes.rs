@@ -198,34 +198,6 @@ async fn every_field_of_a_step_is_named(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn every_field_of_a_task_is_named(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let mut cursor = client.cursor_now().await;
-    let full = full_task().with_guid(&guide.guid).with_external_id("own");
-    client.updated_task(full, &["*"]).await;
-    let updated = told_by(&client, &mut cursor, "UpdateTask").await;
-    let fields = [
-        "dependencies",
-        "external_id",
-        "name",
-        "published",
-        "roles",
-        "translations.de",
-        "translations.zh-Hant",
-    ];
-    let expected = tells(ChangeKind::TaskUpdated, &guide.guid, &fields);
-    assert_eq!(told(&updated), [expected]);
-    let bare = task("Guide").with_guid(&guide.guid);
-    let bare = bare.with_roles(guide.roles.clone());
-    for field in fields {
-        client.updated_task(bare.clone(), &[field]).await;
-        let updated = told_by(&client, &mut cursor, "UpdateTask").await;
-        let expected = tells(ChangeKind::TaskUpdated, &guide.guid, &[field]);
-        assert_eq!(told(&updated), [expected]);
-    }
-}
-
-#[apply(on_both_databases)]
 async fn a_cost_and_a_subtask_are_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let solution = step(&guide, StepType::Solution, "Solution");
@@ -705,28 +677,6 @@ async fn a_full_page_is_not_caught_up_while_later_changes_have_no_order(client: 
     assert_eq!((full.changes, full.caught_up), (first, false));
     assert_eq!(full.next_cursor, end);
     assert_eq!(client.changes_after(&end).await.0.len(), 1);
-}
-
-#[apply(on_both_databases)]
-async fn a_cursor_is_of_one_account(client: Client) {
-    client.given_task(task("Guide")).await;
-    let cursor = client.cursor_now().await;
-    let mut altered = cursor.clone().into_bytes();
-    altered[3] ^= 1;
-    let altered = String::from_utf8(altered).expect("ASCII");
-    let other = client.other_account();
-    for (client, cursor) in [
-        (&other, cursor),
-        (&client, altered),
-        (&client, "?".to_owned()),
-    ] {
-        let request = ListChangesRequest {
-            cursor,
-            ..ListChangesRequest::default()
-        };
-        let failure = client.list_changes(request).await.refused();
-        failure.violates(&[("cursor", "CURSOR_INVALID")]);
-    }
 }
 
 #[apply(on_one_database)]

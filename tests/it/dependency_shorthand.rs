@@ -57,18 +57,6 @@ async fn values_may_be_quoted(client: Client) {
     expands(&client, shorthand, expected).await;
 }
 
-async fn refused(client: &Client, shorthand: &str) -> Failure {
-    let failure = client.create_task(short(shorthand)).await.refused();
-    failure.violates(&[("task.dependency_shorthand", "SHORTHAND_INVALID")]);
-    failure
-}
-
-#[apply(on_one_database)]
-async fn several_values_need_an_equality(client: Client) {
-    refused(&client, "components.7.a > 1, 2").await;
-    refused(&client, "components.7.a < 1, 2").await;
-}
-
 #[apply(on_one_database)]
 async fn a_single_condition_is_rendered_on_read(client: Client) {
     let sent = task("Long").with_dependencies(expansion(7, "power", "=", &["on", "half, or less"]));
@@ -131,28 +119,6 @@ async fn different_shorthand_and_dependencies_are_refused(client: Client) {
         let failure = client.create_task(sent).await.refused();
         failure.violates(&[("task.dependency_shorthand", "SHORTHAND_CONFLICT")]);
     }
-}
-
-/// The grammar's unit tests hold each position.
-#[apply(on_one_database)]
-async fn a_parse_error_names_the_character(client: Client) {
-    for (shorthand, at) in [
-        ("power = on", 1),
-        ("components.x.a = 1", 12),
-        ("components.7.ü >= 5", 17),
-        (r#"components.7.ü = "a" b"#, 22),
-    ] {
-        let failure = refused(&client, shorthand).await;
-        let description = failure.description();
-        let place = format!("at character {at}: expected ");
-        assert!(description.contains(&place), "{shorthand}: {description}");
-    }
-}
-
-#[apply(on_one_database)]
-async fn an_empty_shorthand_is_refused(client: Client) {
-    refused(&client, "").await;
-    refused(&client, "   ").await;
 }
 
 #[apply(on_one_database)]

@@ -30,9 +30,21 @@ const BY_TYPE: [&str; 5] = [
     "subtask_external_id",
 ];
 
+/// Fields that have no default, on some type of step at least.
+const REQUIRED: [&str; 6] = [
+    "name",
+    "title",
+    "feedback_config",
+    "subtask_id",
+    "subtask_pid",
+    "subtask_external_id",
+];
+
 /// A task or step.
 pub trait Resource: Message + Default + Clone + PartialEq + Debug {
     const NAME: &'static str;
+    /// Its field in a document.
+    const IN_DOCUMENT: &'static str;
 
     async fn create(self, client: &Client) -> Self;
     async fn get(client: &Client, guid: &str) -> Self;
@@ -53,6 +65,7 @@ pub trait Resource: Message + Default + Clone + PartialEq + Debug {
 
 impl Resource for Task {
     const NAME: &'static str = "Task";
+    const IN_DOCUMENT: &'static str = "task";
 
     async fn create(self, client: &Client) -> Self {
         client.given_task(self).await
@@ -101,6 +114,7 @@ impl Resource for Task {
 
 impl Resource for Step {
     const NAME: &'static str = "Step";
+    const IN_DOCUMENT: &'static str = "steps";
 
     async fn create(self, client: &Client) -> Self {
         client.given_step(self).await
@@ -469,16 +483,18 @@ async fn imports_keep_set_and_reset_every_field(client: Client) {
             .into_iter()
             .map(Resource::without_etag)
             .collect();
-        let import = async |document: TaskDocument, absent_fields: AbsentFields| {
+        let import_with = async |document, absent_fields: AbsentFields, reset: &[&str]| {
             let request = ImportTaskRequest {
                 document: Some(document),
                 absent_fields: absent_fields.into(),
+                reset_fields: field_mask(reset),
                 absent_steps: AbsentSteps::Keep.into(),
                 ..ImportTaskRequest::default()
             };
             client.send_import(request).await.accepted();
             R::get(client, plain.guid()).await
         };
+        let import = async |document, absent| import_with(document, absent, &[]).await;
         let imported = import(full.clone().in_document(), AbsentFields::Keep).await;
         assert_content(&imported, &full, "an import that updates");
         let nothing = R::default().with_place_of(&plain).in_document();
@@ -487,6 +503,30 @@ async fn imports_keep_set_and_reset_every_field(client: Client) {
         let reset = import(former, AbsentFields::Reset).await;
         for field in &fields {
             assert_field(&reset, &plain, field, "an import that resets");
+        }
+        let mut required = dynamic(&plain.clone().without_etag());
+        let optional = fields.iter().filter(|it| !REQUIRED.contains(&it.name()));
+        optional.for_each(|field| required.clear_field(field));
+        let sent: R = required.transcode_to().expect("a message");
+        let reset = async |mask: &[&str]| {
+            let paths = mask.iter().map(|it| format!("{}.{it}", R::IN_DOCUMENT));
+            let paths: Vec<String> = paths.collect();
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            import(full.clone().in_document(), AbsentFields::Keep).await;
+            import_with(sent.clone().in_document(), AbsentFields::Keep, &paths).await
+        };
+        let all: BTreeSet<&str> = fields.iter().flat_map(|it| mask_of(it.name())).collect();
+        let bare = reset(&Vec::from_iter(all)).await;
+        for field in &fields {
+            let mask = mask_of(field.name());
+            let reset = reset(&mask).await;
+            for other in &fields {
+                let expected = match mask.contains(&other.name()) || required.has_field(other) {
+                    true => &bare,
+                    false => &full,
+                };
+                assert_field(&reset, expected, other, field.name());
+            }
         }
     }
     check(&client, task_sample()).await;

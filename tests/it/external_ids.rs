@@ -29,43 +29,6 @@ fn is_taken(failure: &Failure, field: &str, owner: (&str, &str)) {
 }
 
 #[apply(on_both_databases)]
-async fn an_external_id_is_stored_changed_and_cleared(client: Client) {
-    let made = client
-        .given_task(task("Guide").with_external_id("K 1/ü🔧"))
-        .await;
-    assert_eq!(made.external_id(), "K 1/ü🔧");
-    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
-    let step = information_step(&made, "Step").with_external_id("s");
-    let step = client.given_step(step).await;
-    assert_eq!(step.external_id(), "s");
-    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-    let exported = client.exported(&made.guid).await;
-    assert_eq!(exported.task.as_ref().unwrap().external_id(), "K 1/ü🔧");
-    assert_eq!(exported.steps[0].external_id(), "s");
-
-    // The same again changes nothing.
-    let same = task_of(&made.guid).with_external_id("K 1/ü🔧");
-    let before = client.get_task(&made.guid).await.accepted();
-    assert_eq!(client.updated_task(same, &["external_id"]).await, before);
-    // An empty text counts as not sent.
-    let empty = task_of(&made.guid).with_external_id("");
-    assert_eq!(client.updated_task(empty.clone(), &[]).await, before);
-    let other = task_of(&made.guid).with_external_id("other");
-    let other = client.updated_task(other, &[]).await;
-    assert_eq!(other.external_id(), "other");
-    assert_ne!(other.etag, before.etag);
-    let cleared = client.updated_task(empty, &["external_id"]).await;
-    assert_eq!(cleared.external_id, None);
-    let other = step_of(&step.guid).with_external_id("t");
-    let other = client.updated_step(other, &["external_id"]).await;
-    assert_eq!(other.external_id(), "t");
-    let cleared = client
-        .updated_step(step_of(&step.guid).titled("Step"), &["*"])
-        .await;
-    assert_eq!(cleared.external_id, None);
-}
-
-#[apply(on_both_databases)]
 async fn an_empty_id_counts_as_not_sent(client: Client) {
     let first = client.given_task(task("First").with_external_id("")).await;
     let steps = ["a", "b"].map(|title| document_step(StepType::End, title).with_external_id(""));
@@ -85,43 +48,6 @@ async fn an_empty_id_counts_as_not_sent(client: Client) {
     assert_eq!(kept.external_id(), "s");
     let cleared = client.updated_step(empty, &["external_id"]).await;
     assert_eq!(cleared.external_id, None);
-}
-
-#[apply(on_one_database)]
-async fn malformed_ids_are_refused(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    for (id, reason) in [
-        (" a", "FIELD_INVALID"),
-        ("a\u{a0}", "FIELD_INVALID"),
-        ("a\u{3000}", "FIELD_INVALID"),
-        (" ", "FIELD_INVALID"),
-        ("a\tb", "FIELD_INVALID"),
-        ("a\u{7f}", "FIELD_INVALID"),
-        ("a\u{85}b", "FIELD_INVALID"),
-        ("a\0b", "FIELD_INVALID"),
-        (&*"x".repeat(201), "FIELD_TOO_LONG"),
-    ] {
-        let sent = task("Other").with_external_id(id);
-        let refused = client.create_task(sent).await.refused();
-        refused.violates(&[("task.external_id", reason)]);
-        let sent = task_of(&guide.guid).with_external_id(id);
-        let refused = client.update_task(sent, &["external_id"]).await.refused();
-        refused.violates(&[("task.external_id", reason)]);
-        let step = information_step(&guide, "Step").with_external_id(id);
-        let refused = client.create_step(step.clone()).await.refused();
-        refused.violates(&[("step.external_id", reason)]);
-        let sent = document_with(task("Other").with_external_id(id), vec![step]);
-        let refused = client.import(sent).await.refused();
-        refused.violates(&[
-            ("document.task.external_id", reason),
-            ("document.steps[0].external_id", reason),
-        ]);
-    }
-    let longest = "🔧".repeat(200);
-    let made = client
-        .given_task(task("Long").with_external_id(longest.clone()))
-        .await;
-    assert_eq!(made.external_id, Some(longest));
 }
 
 #[apply(on_both_databases)]
@@ -337,22 +263,6 @@ async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn changes_name_the_field(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let step = client.given_step(information_step(&guide, "Step")).await;
-    let cursor = client.cursor_now().await;
-    client
-        .updated_task(task_of(&guide.guid).with_external_id("a"), &[])
-        .await;
-    client
-        .updated_step(step_of(&step.guid).with_external_id("s"), &[])
-        .await;
-    let (changes, _) = client.changes_after(&cursor).await;
-    let fields: Vec<&[String]> = changes.iter().map(|change| &*change.fields).collect();
-    assert_eq!(fields, [["external_id"], ["external_id"]]);
-}
-
-#[apply(on_both_databases)]
 async fn a_restore_sets_external_ids_back(client: Client) {
     let steps = ["a", "b", "c"].map(|id| document_step(StepType::End, id).with_external_id(id));
     let sent = document_with(task("Guide").with_external_id("guide"), steps.to_vec());
@@ -417,26 +327,6 @@ async fn a_deleted_task_keeps_its_external_id(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_restore_takes_no_id_that_another_task_has(client: Client) {
-    let made = client.given_task(task("Guide").with_external_id("a")).await;
-    client.kept_revision(&made.guid).await;
-    client
-        .updated_task(task_of(&made.guid), &["external_id"])
-        .await;
-    let other = client.given_task(task("Other").with_external_id("a")).await;
-    for validate_only in [true, false] {
-        let restore = RestoreRevisionRequest {
-            task: made.guid.clone(),
-            revision: "1".to_owned(),
-            validate_only,
-            ..RestoreRevisionRequest::default()
-        };
-        let refused = client.send_restore(restore).await.refused();
-        is_taken_by_task(&refused, "revision", &other.guid);
-    }
-}
-
-#[apply(on_both_databases)]
 async fn a_task_that_is_managed_again_has_none(client: Client) {
     let (guide, exported) = linked_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -479,18 +369,4 @@ async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
     assert_eq!(client.list_all_tasks(by("a", "other")).await, []);
     assert_eq!(client.list_all_tasks(by("A", "")).await, []);
     assert_eq!(client.list_all_tasks(by("", " Lamp")).await, [spaced]);
-}
-
-#[apply(on_one_database)]
-async fn filters_are_checked(client: Client) {
-    let request = ListTasksRequest {
-        external_id: "a ".to_owned(),
-        name: "n".repeat(201),
-        ..ListTasksRequest::default()
-    };
-    client
-        .list_tasks(request)
-        .await
-        .refused()
-        .violates(&[("external_id", "FIELD_INVALID"), ("name", "FIELD_TOO_LONG")]);
 }

@@ -84,29 +84,12 @@ fn renamed(task: &Task, name: &str, etag: &str) -> Task {
     task_of(&task.guid).named(name).with_etag(etag)
 }
 
-#[apply(on_both_databases)]
-async fn a_matching_etag_permits_the_update(client: Client) {
-    let before = client.given_task(task("Before")).await;
-    let update = renamed(&before, "After", &before.etag);
-    let after = client.updated_task(update, &["name"]).await;
-    let again = renamed(&before, "Again", &after.etag);
-    client.updated_task(again, &[]).await;
-}
-
 async fn aborts(client: &Client, update: Task) {
     let before = client.get_task(&update.guid).await.accepted();
     let failure = client.update_task(update, &[]).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
     let after = client.get_task(&before.guid).await.accepted();
     assert_eq!(after, before);
-}
-
-#[apply(on_both_databases)]
-async fn an_old_etag_aborts_the_update(client: Client) {
-    let before = client.given_task(task("Before")).await;
-    let update = renamed(&before, "After", &before.etag);
-    client.updated_task(update, &[]).await;
-    aborts(&client, renamed(&before, "Late", &before.etag)).await;
 }
 
 #[apply(on_both_databases)]

@@ -69,34 +69,6 @@ async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn an_older_state_is_stale(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let step = client.given_step(information_step(&guide, "Step")).await;
-    let old: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
-    client
-        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
-        .await;
-    client
-        .updated_task(task_of(&guide.guid).named("Changed"), &["name"])
-        .await;
-    let unknown = IndexedItem {
-        guid: unknown_guid(),
-        etag: "x".to_owned(),
-        ..IndexedItem::default()
-    };
-    let results = client.acknowledge([old, vec![unknown]].concat()).await;
-    use IndexResult::*;
-    assert_eq!(results, [Stale, Stale, NotFound]);
-    assert_eq!(client.index_work().await.len(), 2);
-    // Nothing of another account is found.
-    let items: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
-    let other = client.other_account();
-    assert_eq!(other.index_work().await, []);
-    assert_eq!(other.acknowledge(items).await, [NotFound, NotFound]);
-    assert_eq!(client.index_work().await.len(), 2);
-}
-
-#[apply(on_both_databases)]
 async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     use {IndexKind::*, IndexState::*};
     let steps = ["a", "b", "c", "d"].map(|title| document_step(StepType::Information, title));
@@ -257,54 +229,6 @@ async fn an_acknowledgement_changes_no_version(client: Client) {
         (&step.etag, step.modified_ts)
     );
     assert_eq!(client.changes_after(&cursor).await.0, []);
-}
-
-#[apply(on_both_databases)]
-async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let step = client.given_step(information_step(&guide, "Step")).await;
-    let naming = client.given_step(subtask(&guide, &guide)).await;
-    let written = async |expected: &[&str], what: &str| {
-        let work = client.index_work().await;
-        let found: Vec<&str> = work.iter().map(|work| &*work.guid).collect();
-        let mut expected = expected.to_vec();
-        expected.sort_unstable_by_key(|guid| (*guid != guide.guid, *guid));
-        assert_eq!(found, expected, "{what}");
-        index_all(&client).await;
-    };
-    index_all(&client).await;
-    client
-        .updated_step(step_of(&step.guid).titled("One"), &["title"])
-        .await;
-    written(&[&step.guid], "an update of a step").await;
-    client
-        .updated_task(task_of(&guide.guid).with_published(0), &["published"])
-        .await;
-    written(&[&guide.guid], "an update of a task").await;
-    client
-        .updated_task(task_of(&guide.guid).named("New"), &["name"])
-        .await;
-    written(&[&guide.guid, &naming.guid], "a rename").await;
-    let mut again = client.exported(&guide.guid).await;
-    again.steps[0].title = "Two".to_owned();
-    client.imported(again).await;
-    written(&[&step.guid], "an import").await;
-    let new = client.given_step(information_step(&guide, "New")).await;
-    written(&[&guide.guid, &new.guid], "a new step").await;
-    let between = information_step(&guide, "Between");
-    let between = client.create_step_after(between, &step.guid).await;
-    let between = between.accepted().step.expect("the step");
-    written(&[&guide.guid, &between.guid], "a step between others").await;
-    let again = client.given_step(subtask(&guide, &guide)).await;
-    written(&[&guide.guid, &again.guid], "a subtask").await;
-    let work = client.translation_work(&["de"]).await;
-    for work in &work {
-        client.written(automatic(work, "Deutsch")).await;
-    }
-    let translated: Vec<&str> = work.iter().map(|work| &*work.guid).collect();
-    written(&translated, "automatic translations").await;
-    client.delete_step(&new.guid).await.accepted();
-    written(&[&guide.guid, &new.guid], "a deletion").await;
 }
 
 #[apply(on_both_databases)]

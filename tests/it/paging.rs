@@ -93,13 +93,6 @@ async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
     assert!(read == created[2]);
 }
 
-#[apply(on_both_databases)]
-async fn steps_of_an_unknown_task_are_not_found(client: Client) {
-    let unknown = task_of(&unknown_guid());
-    let listed = client.list_steps(steps_page(&unknown, "")).await;
-    listed.refused().is_task_not_found(&unknown.guid);
-}
-
 /// Each database has a key of its own, so that nobody knows it who makes databases.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_another_database_is_refused() {

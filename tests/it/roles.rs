@@ -8,12 +8,6 @@ async fn names(client: &Client) -> Vec<String> {
 }
 
 #[apply(on_both_databases)]
-async fn a_fresh_account_has_no_roles(client: Client) {
-    let listed = client.list_roles(0, "").await.accepted();
-    assert_eq!(listed, ListRolesResponse::default());
-}
-
-#[apply(on_both_databases)]
 async fn roles_are_listed_in_the_order_of_their_creation(client: Client) {
     for name in ["b", "a", "ä", "B"] {
         client.given_role(name).await;
@@ -64,11 +58,4 @@ async fn an_id_is_never_used_twice(client: Client) {
     client.delete_role(gone.id).await.accepted();
     let next = client.given_role("next").await;
     assert_ne!(next.id, gone.id);
-}
-
-#[apply(on_both_databases)]
-async fn a_role_that_is_not_there_is_not_found(client: Client) {
-    for id in [1, i64::MAX] {
-        client.delete_role(id).await.refused().is_role_not_found(id);
-    }
 }

@@ -2,73 +2,8 @@
 
 use crate::kit::prelude::*;
 use serde_json::json;
-
-const COSTLY: [StepType; 2] = [StepType::Solution, StepType::Idp];
-const FREE: [StepType; 3] = [StepType::Observation, StepType::Information, StepType::End];
-
 async fn a_task(client: &Client) -> Task {
     client.given_task(task("Guide")).await
-}
-
-#[apply(on_both_databases)]
-async fn every_field_a_caller_may_set_is_kept(client: Client) {
-    let sent = full_step(&a_task(&client).await);
-    let created = client.given_step(sent.clone()).await;
-    let expected = Step {
-        guid: created.guid.clone(),
-        etag: created.etag.clone(),
-        cost: Some(0),
-        account_id: client.account().to_owned(),
-        dirty_record: true,
-        dependency_shorthand: created.dependency_shorthand.clone(),
-        created_ts: created.created_ts,
-        modified_ts: created.modified_ts,
-        feedback_config: created.feedback_config.clone(),
-        translations: created.translations.clone(),
-        ..sent.clone()
-    };
-    assert_eq!(created, expected);
-    let stored = client.get_step(&created.guid).await.accepted();
-    assert_eq!(stored, created);
-    assert_eq!(
-        created.feedback_config[0].values,
-        sent.feedback_config[0].values
-    );
-    let (kept, sent) = (&created.translations["de"], &sent.translations["de"]);
-    assert_eq!((&kept.title, &kept.body), (&sent.title, &sent.body));
-    assert_eq!(kept.instructions, sent.instructions);
-    assert_eq!(
-        kept.feedback_config[0].values,
-        sent.feedback_config[0].values
-    );
-}
-
-#[apply(on_both_databases)]
-async fn each_type_can_be_created(client: Client) {
-    let task = a_task(&client).await;
-    for kind in COSTLY.into_iter().chain(FREE) {
-        let created = client.given_step(step(&task, kind, "typed")).await;
-        assert_eq!(created.r#type(), kind);
-    }
-    let other = a_task(&client).await;
-    let created = client.given_step(subtask(&task, &other)).await;
-    assert_eq!(created.r#type(), StepType::Subtask);
-}
-
-#[apply(on_both_databases)]
-async fn cost_is_0_unless_sent(client: Client) {
-    let task = a_task(&client).await;
-    for kind in COSTLY.into_iter().chain(FREE) {
-        let created = client.given_step(step(&task, kind, "free")).await;
-        assert_eq!(created.cost, Some(0));
-    }
-}
-
-#[apply(on_both_databases)]
-async fn published_is_1_unless_sent(client: Client) {
-    let task = a_task(&client).await;
-    let created = client.given_step(information_step(&task, "default")).await;
-    assert_eq!(created.published, Some(1));
 }
 
 #[apply(on_both_databases)]
@@ -312,43 +247,4 @@ async fn lists_leave_bodies_out_unless_expanded(client: Client) {
     request.expand = vec!["body".to_owned()];
     let listed = client.list_steps(request).await.accepted();
     assert_eq!(listed.steps, [whole]);
-}
-
-/// Fields that a caller does not set, that other types of step have, or that say the same as
-/// another field.
-const NOT_IN_A_FULL_STEP: [&str; 14] = [
-    "guid",
-    "cost",
-    "dependency_shorthand",
-    "subtask_id",
-    "subtask_pid",
-    "link",
-    "etag",
-    "account_id",
-    "r_data",
-    "dirty_record",
-    "created_ts",
-    "modified_ts",
-    // It is unique in its task, and the sample is created more than once.
-    "external_id",
-    "subtask_external_id",
-];
-
-/// The sample that other tests store and read back has every other field of the contract.
-#[test]
-fn a_full_step_sets_every_field_that_a_caller_may_set() {
-    use prost::Message as _;
-    let task = Task {
-        guid: unknown_guid(),
-        ..Task::default()
-    };
-    let bytes = full_step(&task).encode_to_vec();
-    let step = crate::kit::contract::descriptor("Step");
-    let message = prost_reflect::DynamicMessage::decode(step.clone(), &*bytes).unwrap();
-    let unset: Vec<String> = step
-        .fields()
-        .filter(|field| !message.has_field(field))
-        .map(|field| field.name().to_owned())
-        .collect();
-    assert_eq!(unset, NOT_IN_A_FULL_STEP);
 }

@@ -48,14 +48,6 @@ async fn a_subtask_may_be_of_any_product(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn the_subtasks_product_must_be_the_tasks(client: Client) {
-    let (guide, other, _) = wired(&client).await;
-    let sent = subtask(&guide, &other).with_subtask_pid(PRODUCT + 1);
-    let failure = client.create_step(sent).await.refused();
-    failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
-}
-
-#[apply(on_both_databases)]
 async fn a_subtask_step_needs_both_id_and_product(client: Client) {
     let (guide, other, _) = wired(&client).await;
     let nothing = Step {
@@ -71,28 +63,6 @@ async fn a_subtask_step_needs_both_id_and_product(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn an_unknown_subtask_is_not_found(client: Client) {
-    let (guide, other, _) = wired(&client).await;
-    let sent = subtask(&guide, &other).with_subtask_id(unknown_guid());
-    let unknown = sent.subtask_id.clone();
-    let failure = client.create_step(sent).await.refused();
-    failure.is_task_not_found(&unknown);
-}
-
-#[apply(on_both_databases)]
-async fn renaming_a_task_renames_every_step_that_refers_to_it(client: Client) {
-    let (guide, other, step) = wired(&client).await;
-    let twice = client.given_step(subtask(&guide, &other)).await;
-    let elsewhere = client.given_task(task("Elsewhere")).await;
-    let third = client.given_step(subtask(&elsewhere, &other)).await;
-    rename(&client, &other, "Renamed").await;
-    for step in [step, twice, third] {
-        let read = client.get_step(&step.guid).await.accepted();
-        assert_eq!(read.title, "Renamed");
-    }
-}
-
-#[apply(on_both_databases)]
 async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
     let (guide, other, step) = wired(&client).await;
     let own = client.given_step(information_step(&other, "Other")).await;
@@ -100,47 +70,6 @@ async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
     for step in [step, own] {
         assert_eq!(client.get_step(&step.guid).await.accepted(), step);
     }
-}
-
-#[apply(on_both_databases)]
-async fn renaming_a_task_changes_the_etag_of_its_subtask_steps(client: Client) {
-    let (_, other, step) = wired(&client).await;
-    rename(&client, &other, "Renamed").await;
-    let read = client.get_step(&step.guid).await.accepted();
-    assert_ne!(read.etag, step.etag);
-}
-
-#[apply(on_both_databases)]
-async fn an_update_of_the_id_alone_takes_the_product_along(client: Client) {
-    let (_, _, step) = wired(&client).await;
-    let sent = task("Third").with_product(99);
-    let third = client.given_task(sent).await;
-    let update = step_of(&step.guid).with_subtask_id(third.guid.to_uppercase());
-    for mask in [&[][..], &["subtask_id"]] {
-        let after = client.updated_step(update.clone(), mask).await;
-        assert_eq!(after.subtask_id, third.guid);
-        assert_eq!(after.subtask_pid, Some(99));
-        assert_eq!(after.title, "Third");
-    }
-}
-
-#[apply(on_both_databases)]
-async fn an_update_of_the_product_alone_is_checked_against_the_task(client: Client) {
-    let (_, _, step) = wired(&client).await;
-    let update = step_of(&step.guid).with_subtask_pid(PRODUCT + 1);
-    let updated = client.update_step(update, &["subtask_pid"]).await;
-    let failure = updated.refused();
-    failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
-}
-
-#[apply(on_both_databases)]
-async fn an_update_to_a_subtask_that_is_not_there_is_refused(client: Client) {
-    let (_, _, step) = wired(&client).await;
-    let unknown = unknown_guid();
-    let update = step_of(&step.guid).with_subtask_id(unknown.clone());
-    let failure = client.update_step(update, &[]).await.refused();
-    failure.is_task_not_found(&unknown);
-    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
 }
 
 #[apply(on_both_databases)]
@@ -236,20 +165,6 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
     client.send_delete_task(request).await.accepted();
 }
 
-#[apply(on_both_databases)]
-async fn a_task_is_deleted_once_no_step_refers_to_it(client: Client) {
-    let (guide, other, step) = wired(&client).await;
-    let next = client.given_task(task("Next")).await;
-    let update = step_of(&step.guid).with_subtask_id(next.guid.clone());
-    client.updated_step(update, &["subtask_id"]).await;
-    client.delete_task(&other.guid).await.accepted();
-    let failure = client.delete_task(&next.guid).await.refused();
-    let named = [("TASK_REFERENCED", step.guid.as_str())];
-    assert_eq!(failure.preconditions(), named);
-    client.force_delete_task(&guide.guid).await.accepted();
-    client.delete_task(&next.guid).await.accepted();
-}
-
 /// Each import renames a task, and changes a step that refers to the other one.
 #[apply(on_both_databases)]
 async fn two_renames_at_once_both_reach_their_steps(client: Client) {
@@ -284,22 +199,4 @@ async fn two_renames_at_once_both_reach_their_steps(client: Client) {
         let titles = client.step_titles(&tasks[from].guid).await;
         assert_eq!(titles, vec![tasks[to].name.clone(); 20]);
     }
-}
-
-#[apply(on_both_databases)]
-async fn a_task_with_steps_is_not_deleted_unless_forced(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    client.given_step(information_step(&guide, "one")).await;
-    let failure = client.delete_task(&guide.guid).await.refused();
-    failure.is_precondition("TASK_HAS_STEPS");
-    let purge = DeleteTaskRequest {
-        guid: guide.guid.clone(),
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    let failure = client.send_delete_task(purge).await.refused();
-    failure.is_precondition("TASK_HAS_STEPS");
-    assert_eq!(client.step_order(&guide.guid).await.len(), 1);
-    let deleted = client.force_delete_task(&guide.guid).await;
-    deleted.accepted();
 }

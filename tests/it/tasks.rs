@@ -3,40 +3,12 @@
 use crate::kit::prelude::*;
 use prost_types::Timestamp;
 
-/// Every access level, in the order of their numbers.
-const ALL_ROLES: [i32; 7] = [0, 1, 2, 3, 5, 7, 8];
-
 #[apply(on_both_databases)]
 async fn a_created_task_gets_a_version_7_guid(client: Client) {
     let guid = client.given_task(task("New")).await.guid;
     let parsed: uuid::Uuid = guid.parse().expect("a UUID");
     assert_eq!(parsed.get_version_num(), 7);
     assert_eq!(parsed.hyphenated().to_string(), guid);
-}
-
-#[apply(on_both_databases)]
-async fn every_field_a_caller_may_set_is_kept(client: Client) {
-    let sent = full_task();
-    let kept = client.given_task(sent.clone()).await;
-    assert_eq!(kept.name, sent.name);
-    assert_eq!(kept.product_id, sent.product_id);
-    assert_eq!(kept.dependencies, sent.dependencies);
-    assert_eq!(kept.published, sent.published);
-    assert_eq!(kept.roles, sent.roles);
-    assert_eq!(kept.translations["de"].name, sent.translations["de"].name);
-}
-
-#[apply(on_both_databases)]
-async fn published_is_1_unless_sent(client: Client) {
-    let created = client.given_task(task("Default")).await;
-    assert_eq!(created.published, Some(1));
-}
-
-#[apply(on_both_databases)]
-async fn no_roles_means_all_seven(client: Client) {
-    let mut roles = client.given_task(task("Open")).await.roles;
-    roles.sort_unstable();
-    assert_eq!(roles, ALL_ROLES);
 }
 
 #[apply(on_both_databases)]
@@ -62,16 +34,6 @@ async fn a_new_task_is_standard_dirty_unindexed_and_without_steps(client: Client
     assert!(created.dirty_record);
     assert!(!created.mvn_indexed);
     assert_eq!(created.mvn_ts, None);
-}
-
-#[apply(on_both_databases)]
-async fn the_account_is_the_callers(client: Client) {
-    let sent = Task {
-        account_id: client.other_account().account().to_owned(),
-        ..task("Mine")
-    };
-    let created = client.given_task(sent).await;
-    assert_eq!(created.account_id, client.account());
 }
 
 #[apply(on_both_databases)]

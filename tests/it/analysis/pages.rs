@@ -1,6 +1,6 @@
 //! Pages, fingerprints and ids of findings, previews and references.
 
-use super::{named, of_task, of_variable};
+use super::{named, of_variable};
 use crate::{cases::guide, kit::prelude::*};
 
 /// Observations that nothing reads, and an end.
@@ -314,31 +314,6 @@ async fn bodies_count_for_the_size_of_a_page(client: Client) {
         assert_eq!(page.next_page_token.is_empty(), last);
         request = request.after(page.next_page_token);
     }
-}
-
-#[apply(on_both_databases)]
-async fn pages_of_a_tasks_references_make_the_same_list(client: Client) {
-    let question = linked_observation(&[("off", "Off"), ("on", "On")]);
-    let parent = client.imported(document("Guide", vec![question])).await;
-    let steps = client.steps_with_bodies(&parent.guid).await;
-    let managed = client
-        .get_task(&answers_of(&steps[0])[0].link)
-        .await
-        .accepted();
-    for _ in 0..3 {
-        client.given_step(subtask(&parent, &managed)).await;
-    }
-    let request = |page_size| ListReferencesRequest {
-        page_size,
-        ..of_task(&managed)
-    };
-    let all = client.references(request(0)).await;
-    assert_eq!(all.len(), 5);
-    for size in 1..6 {
-        assert_eq!(client.references(request(size)).await, all, "{size}");
-    }
-    let page = client.list_references(request(5)).await.accepted();
-    assert_eq!(page.next_page_token, "");
 }
 
 #[apply(on_both_databases)]

@@ -312,17 +312,6 @@ async fn a_step_that_is_listed_by_its_guid_is_not_matched_by_its_former_id(clien
 }
 
 #[apply(on_both_databases)]
-async fn a_retry_of_an_import_gets_the_stored_answer(client: Client) {
-    let request = ImportTaskRequest {
-        request_id: unknown_guid(),
-        ..request(guide(vec![end("a", "A")]))
-    };
-    let first = client.send_import(request.clone()).await.accepted();
-    assert_eq!(first.outcome(), ImportOutcome::Created);
-    assert_eq!(client.send_import(request).await.accepted(), first);
-}
-
-#[apply(on_both_databases)]
 async fn a_guid_that_is_not_of_the_matched_task_is_refused(client: Client) {
     imported(&client, guide(vec![end("a", "A")])).await;
     let (_, other) = linked_guide(&client).await;

@@ -136,26 +136,6 @@ async fn assert_ignored_and_listed(client: &Client, mistake: fn(&mut TaskDocumen
 }
 
 #[apply(on_both_databases)]
-async fn translations_are_counted_after_the_merge(client: Client) {
-    let rows = |from: char| {
-        let keys = ('a'..='z').map(move |last| format!("{from}{last}"));
-        keys.map(|key| (key, task_translation("x")))
-    };
-    let sent = TaskDocument {
-        task: Some(task("Guide").with_translations(('a'..'d').flat_map(rows).collect())),
-        steps: Vec::new(),
-    };
-    let made = client.imported(sent).await;
-    assert_eq!(made.translations.len(), 78);
-    let more = TaskDocument {
-        task: Some(task_of(&made.guid).with_translations(rows('d').collect())),
-        steps: Vec::new(),
-    };
-    let failure = client.import(more).await.refused();
-    failure.violates(&[("document.task.translations", "TOO_MANY_ELEMENTS")]);
-}
-
-#[apply(on_both_databases)]
 async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     let first = client.given_task(task("First")).await;
     let second = client.given_task(task("Second").with_product(99)).await;

@@ -229,25 +229,6 @@ async fn invalid_fields_are_reported_before_missing_references(client: Client) {
 }
 
 #[apply(on_one_database)]
-async fn an_etag_needs_the_id_of_the_task(client: Client) {
-    let other = client.given_task(task("Other")).await;
-    for etag in ["unknown", &other.etag] {
-        for validate_only in [false, true] {
-            let request = ImportTaskRequest {
-                document: Some(document("Guide", document_steps(&["one"]))),
-                etag: etag.to_owned(),
-                guide_etag: etag.to_owned(),
-                validate_only,
-                ..ImportTaskRequest::default()
-            };
-            let refused = client.send_import(request).await.refused();
-            refused.violates(&[("etag", "FIELD_INVALID"), ("guide_etag", "FIELD_INVALID")]);
-        }
-    }
-    assert_eq!(client.all_tasks().await.len(), 1, "nothing is imported");
-}
-
-#[apply(on_one_database)]
 async fn unknown_choices_are_refused_beside_the_fields_of_the_document(client: Client) {
     let steps = vec![document_step(StepType::Solution, "").with_cost(1)];
     let request = ImportTaskRequest {
