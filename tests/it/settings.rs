@@ -43,13 +43,6 @@ fn the_default_database_is_a_file_where_it_was_started() {
     assert!(running.path("expertise.db").exists());
 }
 
-#[test]
-fn the_server_serves_once_the_start_line_is_printed() {
-    let running = command(&MEMORY).start();
-    let mut connection = TcpStream::connect(running.address()).expect("a connection");
-    begin_http2(&mut connection);
-}
-
 /// Begins HTTP/2 and waits for the server's first frame.
 fn begin_http2(connection: &mut TcpStream) {
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
@@ -63,18 +56,6 @@ fn begin_http2(connection: &mut TcpStream) {
     connection
         .read_exact(&mut [0; 9])
         .expect("the server's settings");
-}
-
-#[test]
-fn a_wrong_setting_is_refused_with_one_line_and_exit_code_2() {
-    let url = ("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db:port/e");
-    let line = command(&[]).envs(&[url]).run().failure(2);
-    assert!(line.contains("****") && !line.contains("secret"), "{line}");
-    let line = command(&["--config", "e.toml"])
-        .file("e.toml", "migrate = \"maybe\"")
-        .run()
-        .failure(2);
-    assert!(line.contains("migrate in e.toml is \"maybe\""), "{line}");
 }
 
 #[test]

@@ -7,20 +7,6 @@ use crate::kit::{
 use tonic::Status;
 
 #[apply(on_one_database)]
-async fn a_call_without_an_account_is_unauthenticated(client: Client) {
-    let anonymous = client.without_credentials();
-    let missing = (Code::Unauthenticated, "CREDENTIALS_MISSING");
-    let failure = anonymous.get_task(&unknown_guid()).await.refused();
-    failure.is(missing.0, missing.1);
-    let failure = anonymous.create_task(task("Anonymous")).await.refused();
-    failure.is(missing.0, missing.1);
-    let failure = anonymous.get_step(&unknown_guid()).await.refused();
-    failure.is(missing.0, missing.1);
-    let failure = anonymous.list_roles(0, "").await.refused();
-    failure.is(missing.0, missing.1);
-}
-
-#[apply(on_one_database)]
 async fn an_account_of_another_form_is_unauthenticated(client: Client) {
     let long = "a".repeat(65);
     for account in ["a b", "a/b", "*", "a,b", "a'b", &long] {

@@ -36,17 +36,6 @@ async fn assert_not_served(client: TokenClient) {
 }
 
 #[tokio::test]
-async fn calls_go_over_tls() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let authority = Authority::new();
-    let tls = authority.files(directory.path());
-    let server = start_with_tls(&tls).await;
-    let trusting_client = client(&server, trusting(&authority));
-    trusting_client.list(&ACCOUNT).await.expect("it is served");
-    assert_not_served(client(&server, trusting(&Authority::new()))).await;
-}
-
-#[tokio::test]
 async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = Authority::new();

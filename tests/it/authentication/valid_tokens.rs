@@ -3,16 +3,6 @@
 use super::prelude::*;
 
 #[tokio::test]
-async fn a_secret_accepts_hs256() {
-    let server = TestServer::start(hs256()).await;
-    let token = Signer::hs256().token(&claims());
-    TokenClient::of(&server)
-        .read(&token)
-        .await
-        .expect("it is accepted");
-}
-
-#[tokio::test]
 async fn a_public_key_accepts_the_algorithm_of_its_type() {
     let directory = tempfile::tempdir().expect("a directory");
     for signer in [Signer::rsa(), Signer::es256(), Signer::ed25519()] {

@@ -105,12 +105,6 @@ fn every_wrong_setting_has_a_line() {
 }
 
 #[test]
-fn a_wrong_setting_is_refused_as_at_the_start() {
-    let line = check("sqlite::memory:", &["--request-timeout=1"]).run();
-    line.fails_with(2, &["--request-timeout is \"1\": it must be a duration"]);
-}
-
-#[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn an_empty_postgres_database_is_left_empty() {
     let url = shared_cluster().make_database("checked");
