@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::kit::{
-    databases::postgres,
     prelude::*,
-    scratch::Scratch,
     server::{TestServer, with_metrics},
     sql::SqlConnection,
 };
@@ -15,23 +13,13 @@ use crate::kit::{
 const OWN: [&str; 3] = ["own-account", "Own text", "de-x-own"];
 const TWIN: [&str; 3] = ["two-account", "Two text", "de-x-two"];
 
-#[tokio::test]
-async fn reads_of_sqlite_see_one_of_two_rows_with_equal_ids() {
-    reads_see_one_of_two_rows_with_equal_ids(&Scratch::of_this_run().sqlite_url("twins")).await;
-}
-
-#[tokio::test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn reads_of_postgres_see_one_of_two_rows_with_equal_ids() {
-    reads_see_one_of_two_rows_with_equal_ids(&postgres("twins")).await;
-}
-
-async fn reads_see_one_of_two_rows_with_equal_ids(url: &str) {
-    let server = TestServer::start(with_metrics(url)).await;
+#[apply(on_own_databases)]
+async fn reads_see_one_of_two_rows_with_equal_ids(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
     let [own, twin] = [OWN, TWIN].map(|[account, ..]| server.client().with_account(account));
     make_resources(&own).await;
     let before = everything(&own, [OWN[2], TWIN[2]]).await;
-    let mut database = SqlConnection::open(url).await;
+    let mut database = SqlConnection::open(&url).await;
     for statement in copies(database.tenant_columns().await) {
         database.execute(&statement).await;
     }

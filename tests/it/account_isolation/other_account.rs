@@ -26,6 +26,8 @@ pub struct OtherAccount {
     role: i64,
     /// Every id in the account.
     ids: BTreeSet<String>,
+    /// What it can read.
+    contents: Contents,
     /// A call with a request id, and its response.
     retry: Option<(&'static str, Value, Value)>,
 }
@@ -40,30 +42,41 @@ pub struct Ids {
 
 impl OtherAccount {
     pub async fn of(client: &Client) -> Self {
+        Self::with(client, None).await
+    }
+
+    /// After a request of the entry with a request id, which is then one to repeat.
+    pub async fn with_retry(client: &Client, call: &'static str, named: &NamingField) -> Self {
+        Self::with(client, Some((call, named))).await
+    }
+
+    async fn with(client: &Client, retry: Option<(&'static str, &NamingField)>) -> Self {
         let fixture = Fixture::marked(&client.other_account(), None, &SECRET).await;
         let alias = json!({ "task": "$task", "alias": SECRET_ALIAS, "revision": "$revision" });
         let alias = fixture.request(&alias);
         let set = fixture.send("RevisionService/SetRevisionAlias", &alias);
         set.await.accepted();
-        let mut other = Self {
-            role: fixture.client.given_role(SECRET.text).await.id,
-            fixture,
-            ids: BTreeSet::new(),
-            retry: None,
-        };
-        for response in other.contents().await.values() {
-            collect_ids(response, &mut other.ids);
+        let role = fixture.client.given_role(SECRET.text).await.id;
+        let mut ids = BTreeSet::new();
+        let mut sent = None;
+        if let Some((call, named)) = retry {
+            let mut request = fixture.request(entry(call).base(&named.request));
+            request["request_id"] = json!(unknown_guid());
+            let response = fixture.send(call, &request).await.accepted();
+            collect_ids(&response, &mut ids);
+            sent = Some((call, request, response));
         }
-        other
-    }
-
-    /// Sends a request of the entry with a request id, which is then one to repeat.
-    pub async fn send_retry(&mut self, call: &'static str, named: &NamingField) {
-        let mut request = self.fixture.request(entry(call).base(&named.request));
-        request["request_id"] = json!(unknown_guid());
-        let response = self.fixture.send(call, &request).await.accepted();
-        collect_ids(&response, &mut self.ids);
-        self.retry = Some((call, request, response));
+        let contents = fixture.contents().await;
+        for response in contents.values() {
+            collect_ids(response, &mut ids);
+        }
+        Self {
+            fixture,
+            role,
+            ids,
+            contents,
+            retry: sent,
+        }
     }
 
     /// Asserts that the request with the request id is still answered as before.
@@ -79,8 +92,14 @@ impl OtherAccount {
         self.fixture.client.all_tasks().await
     }
 
-    pub async fn contents(&self) -> Contents {
-        self.fixture.contents().await
+    /// Asserts that the account can read what it could.
+    pub async fn expect_unchanged(&self, by: &str) {
+        for (read, after) in self.fixture.contents().await {
+            assert_eq!(
+                self.contents[&read], after,
+                "{by} changed what {read} of the other account returns"
+            );
+        }
     }
 
     /// What stands for a placeholder in this account.
