@@ -212,6 +212,12 @@ impl Call {
         Ok(snapshot::shown(&response.expect("its response")).to_string())
     }
 
+    /// Such as `CreateTask`.
+    pub fn rpc(&self) -> &'static str {
+        let (_, rpc) = self.rpc.split_once('/').expect("a call");
+        rpc
+    }
+
     /// Whether a repeated call gets the response of the first one.
     pub fn has_request_id(&self) -> bool {
         let id = self.request.get_field_by_name("request_id");
