@@ -8,6 +8,7 @@ use std::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
+    thread::{self, ScopedJoinHandle},
 };
 
 use regex::Regex;
@@ -31,6 +32,9 @@ const ACCEPT: &str = "SNAPSHOTS";
 /// Begins a case.
 const HEADING: &str = "\n## ";
 
+/// How many cases of a page run at the same time.
+const CONCURRENT: usize = 4;
+
 /// Where the pages are.
 pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli")
@@ -51,16 +55,22 @@ pub fn check(name: &str, database: Database) {
         Some(server) => server.url(),
         None => database.server().url(),
     };
-    let (mut printed_head, mut printed) = (head.to_owned(), String::new());
-    for text in cases {
+    let run = |text: &str| {
         let mut case = Case::new(&server, &page);
-        let beginning = case.run(head);
-        if beginning != head {
-            printed_head = beginning;
-        }
-        printed = printed + HEADING + &case.run(text);
+        (case.run(head), HEADING.to_owned() + &case.run(text))
+    };
+    let mut printed = Vec::new();
+    for cases in cases.collect::<Vec<_>>().chunks(CONCURRENT) {
+        thread::scope(|scope| {
+            let cases: Vec<_> = cases.iter().map(|text| scope.spawn(|| run(text))).collect();
+            let ended = cases.into_iter().map(ScopedJoinHandle::join);
+            printed.extend(ended.map(|it| it.expect("a case ends")));
+        });
     }
-    let printed = printed_head + &printed;
+    let mut heads = printed.iter().map(|(head, _)| head);
+    let printed_head = heads.find(|it| *it != head).map_or(head, String::as_str);
+    let printed: String = printed.iter().map(|(_, case)| case.as_str()).collect();
+    let printed = printed_head.to_owned() + &printed;
     database.check_statements();
     if printed == page {
         return;

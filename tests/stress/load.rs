@@ -35,21 +35,8 @@ use crate::{
 macro_rules! on_both_databases {
     ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
         $(#[$attribute])* async fn $test $($rest)+
-
-        mod $test {
-            use crate::{load::run_on, machine, service::Database};
-
-            #[test]
-            #[ignore = "slow: it runs alone"]
-            fn on_sqlite() {
-                run_on(Database::Sqlite, stringify!($test), machine::exclusive(), super::$test);
-            }
-
-            #[test]
-            #[ignore = "slow: it runs alone"]
-            fn on_postgres() {
-                run_on(Database::Postgres, stringify!($test), machine::exclusive(), super::$test);
-            }
+        $crate::load::tests_on! {
+            $test, exclusive, ignore = "slow: it runs alone", on_sqlite: Sqlite, on_postgres: Postgres
         }
     };
 }
@@ -60,15 +47,8 @@ pub(crate) use on_both_databases;
 macro_rules! measured_on_one_database {
     ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
         $(#[$attribute])* async fn $test $($rest)+
-
-        mod $test {
-            use crate::{load::run_on, machine, service::Database};
-
-            #[test]
-            #[ignore = "slow: it runs alone"]
-            fn on_sqlite() {
-                run_on(Database::Sqlite, stringify!($test), machine::exclusive(), super::$test);
-            }
+        $crate::load::tests_on! {
+            $test, exclusive, ignore = "slow: it runs alone", on_sqlite: Sqlite
         }
     };
 }
@@ -79,19 +59,27 @@ pub(crate) use measured_on_one_database;
 macro_rules! on_one_database {
     ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
         $(#[$attribute])* async fn $test $($rest)+
-
-        mod $test {
-            use crate::{load::run_on, machine, service::Database};
-
-            #[test]
-            fn on_sqlite() {
-                run_on(Database::Sqlite, stringify!($test), machine::shared(), super::$test);
-            }
-        }
+        $crate::load::tests_on! { $test, shared, cfg(all()), on_sqlite: Sqlite }
     };
 }
 
 pub(crate) use on_one_database;
+
+macro_rules! tests_on {
+    ($test:ident, $machine:ident, $attribute:meta, $($name:ident: $database:ident),+) => {
+        mod $test {
+            use crate::{load::run_on, machine, service::Database};
+
+            $(#[test]
+            #[$attribute]
+            fn $name() {
+                run_on(Database::$database, stringify!($test), machine::$machine(), super::$test);
+            })+
+        }
+    };
+}
+
+pub(crate) use tests_on;
 
 /// What a module of tests imports.
 mod prelude {
