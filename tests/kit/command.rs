@@ -201,33 +201,8 @@ impl Command {
     }
 
     /// Runs it to its end.
-    pub fn run(mut self) -> CommandOutput {
-        let stdin = match self.stdin {
-            Some(_) => Stdio::piped(),
-            None => Stdio::null(),
-        };
-        self.command.stdin(stdin);
-        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = SupervisedChild::spawn(&mut self.command, EndSignal::Kill);
-        let stdout = bytes_of(child.take_stdout().expect("it is piped"));
-        let stderr = bytes_of(child.take_stderr().expect("it is piped"));
-        if let Some(text) = self.stdin {
-            let mut pipe = child.take_stdin().expect("it is piped");
-            match pipe.write_all(text.as_bytes()) {
-                // It may end before it reads.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-                written => written.expect("it reads"),
-            }
-        }
-        let text = |bytes: Receiver<Vec<u8>>| {
-            let bytes = bytes.recv_timeout(TIMEOUT).expect("its output ends");
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        CommandOutput {
-            stdout: text(stdout),
-            stderr: text(stderr),
-            code: child.wait(TIMEOUT).expect("it ends in time").code(),
-        }
+    pub fn run(self) -> CommandOutput {
+        self.start().end()
     }
 
     /// Runs it to its end beside the servers of the test's runtime.
@@ -237,35 +212,42 @@ impl Command {
     }
 
     pub fn start(mut self) -> RunningCommand {
-        self.command.stdin(Stdio::null());
+        let stdin = match self.stdin {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        };
+        self.command.stdin(stdin);
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = SupervisedChild::spawn(&mut self.command, EndSignal::Kill);
+        let stdout = lines_of(child.take_stdout().expect("it is piped"));
+        let stderr = lines_of(child.take_stderr().expect("it is piped"));
+        if let Some(text) = self.stdin {
+            let mut pipe = child.take_stdin().expect("it is piped");
+            match pipe.write_all(text.as_bytes()) {
+                // It may end before it reads.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                written => written.expect("it reads"),
+            }
+        }
         RunningCommand {
-            stdout: lines_of(child.take_stdout().expect("it is piped")),
-            stderr: lines_of(child.take_stderr().expect("it is piped")),
+            stdout,
+            stderr,
             child,
             directory: self.directory,
         }
     }
 }
 
-/// The whole of an output, once it has ended.
-fn bytes_of(mut output: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
-    let (sender, bytes) = channel();
-    thread::spawn(move || {
-        let mut all = Vec::new();
-        let _ = output.read_to_end(&mut all);
-        let _ = sender.send(all);
-    });
-    bytes
-}
-
-/// The lines of an output, read as they come.
+/// The lines of an output with their ends, read as they come.
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
+        let mut output = BufReader::new(output);
+        loop {
+            let mut line = Vec::new();
+            let read = output.read_until(b'\n', &mut line).unwrap_or(0);
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if read == 0 || sender.send(line).is_err() {
                 break;
             }
         }
@@ -290,7 +272,7 @@ impl RunningCommand {
     /// The next line of its output; `None` when that has ended.
     pub fn next_line(&self) -> Option<String> {
         match self.stdout.recv_timeout(TIMEOUT) {
-            Ok(line) => Some(line),
+            Ok(line) => Some(without_end(line)),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("no line in time"),
         }
@@ -299,7 +281,7 @@ impl RunningCommand {
     /// The next line of its standard error.
     pub fn next_error_line(&self) -> String {
         let line = self.stderr.recv_timeout(TIMEOUT);
-        line.expect("a line in time")
+        without_end(line.expect("a line in time"))
     }
 
     /// The start line of a server.
@@ -341,11 +323,15 @@ impl RunningCommand {
     }
 }
 
+fn without_end(line: String) -> String {
+    line.trim_end_matches(['\r', '\n']).to_owned()
+}
+
 fn rest_of(lines: &Receiver<String>) -> String {
     let mut rest = String::new();
     loop {
         match lines.recv_timeout(TIMEOUT) {
-            Ok(line) => rest = rest + &line + "\n",
+            Ok(line) => rest.push_str(&line),
             Err(RecvTimeoutError::Disconnected) => return rest,
             Err(RecvTimeoutError::Timeout) => panic!("it does not end"),
         }
