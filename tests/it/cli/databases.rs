@@ -9,6 +9,8 @@ use crate::kit::{
     command::{Says, command},
     databases::runtime,
     postgres::{Cluster, Stop},
+    prelude::*,
+    sql::SqlConnection,
 };
 
 /// The line of a server that did not start on this database, and ended with this code.
@@ -84,30 +86,6 @@ fn a_new_file_is_readable_by_its_owner_alone() {
     for file in ["e.db", "e.db-wal", "e.db-shm"] {
         let metadata = fs::metadata(directory.path().join(file)).expect(file);
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{file}");
-    }
-}
-
-#[test]
-fn a_database_with_a_schema_of_another_version_is_not_touched() {
-    // A later version's, and one from before the first release.
-    for other in ["m9999_next_year", "m0001_core"] {
-        let directory = tempfile::tempdir().expect("a directory");
-        let url = format!("sqlite:{}/e.db", directory.path().display());
-        let migrate = || {
-            command(&["migrate"])
-                .env("EXPERTISE_DATABASE_URL", &url)
-                .run()
-        };
-        migrate().succeeded();
-        block_on(async {
-            let mut file = SqliteConnection::connect(&url).await.expect("the file");
-            let insert = sqlx::query("INSERT INTO seaql_migrations VALUES ($1, 0)");
-            let inserted = insert.bind(other).execute(&mut file).await;
-            inserted.expect("it is written");
-            file.close().await.expect("it is closed");
-        });
-        assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
-        assert!(migrate().failure(1).contains(UNKNOWN_SCHEMA));
     }
 }
 
@@ -277,82 +255,34 @@ fn a_user_who_may_not_create_tables_is_named() {
     assert_refused_with(&url, &["may not create tables: grant CREATE"]);
 }
 
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_database_of_another_application_is_not_touched() {
-    let cluster = cluster();
-    let database = cluster.make_database("shop");
-    block_on(execute(&database, "CREATE TABLE tasks (id int)"));
-    assert_refused_with(
-        &database,
-        &["the database has tables of another application"],
-    );
-}
-
-#[test]
-fn a_file_of_another_application_is_named() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("shop.db");
-    fs::write(&path, "").expect("a file");
-    let url = format!("sqlite:{}", path.display());
-    block_on(async {
-        let mut file = SqliteConnection::connect(&url).await.expect("the file");
-        let made = file.execute("CREATE TABLE tasks (id int)").await;
-        made.expect("a table");
-        file.close().await.expect("it is closed");
-    });
+#[apply(on_own_databases)]
+async fn a_database_of_another_application_is_not_touched(url: String) {
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        fs::write(path, "").expect("a file");
+    }
+    let mut database = SqlConnection::open(&url).await;
+    database.execute("CREATE TABLE tasks (id int)").await;
     assert_refused_with(&url, &["the database has tables of another application"]);
 }
 
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
-    let cluster = cluster();
-    let database = cluster.make_database("newer");
-    let migrate = || {
-        command(&["migrate"])
-            .env("EXPERTISE_DATABASE_URL", &database)
-            .run()
-    };
+#[apply(on_own_databases)]
+async fn a_schema_of_another_version_or_commit_is_not_touched(url: String) {
+    let migrate = || command(&["migrate", "--database-url", &url]).run();
     migrate().succeeded();
-    let newer = "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)";
-    block_on(execute(&database, newer));
-    assert_refused_with(&database, &[UNKNOWN_SCHEMA]);
-}
-
-/// What a database of another commit has, and one of a commit that wrote no digest.
-const OTHER_DIGESTS: [&str; 2] = [
-    "UPDATE server_keys SET value = substr(value, 1, 31) WHERE name = 'schema'",
-    "DELETE FROM server_keys WHERE name = 'schema'",
-];
-
-#[test]
-fn a_file_with_the_schema_of_another_commit_is_not_touched() {
-    for sql in OTHER_DIGESTS {
-        let directory = tempfile::tempdir().expect("a directory");
-        let url = format!("sqlite:{}/e.db", directory.path().display());
-        let migrate = || command(&["migrate", "--database-url", &url]).run();
-        migrate().succeeded();
-        block_on(async {
-            let mut file = SqliteConnection::connect(&url).await.expect("the file");
-            file.execute(sql).await.expect("it is executed");
-            file.close().await.expect("it is closed");
-        });
+    migrate().succeeded();
+    let mut database = SqlConnection::open(&url).await;
+    for change in [
+        // A later version's, and one from before the first release.
+        "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)",
+        "INSERT INTO seaql_migrations VALUES ('m0001_core', 0)",
+        // That of another commit, and of one that wrote no digest.
+        "UPDATE server_keys SET value = substr(value, 1, 31) WHERE name = 'schema'",
+        "DELETE FROM server_keys WHERE name = 'schema'",
+    ] {
+        database.execute(change).await;
         assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
         migrate().fails_with(1, &[UNKNOWN_SCHEMA]);
-    }
-}
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_postgres_with_the_schema_of_another_commit_is_not_touched() {
-    for (number, sql) in OTHER_DIGESTS.iter().enumerate() {
-        let url = cluster().make_database(&format!("other_commit_{number}"));
-        let migrate = || command(&["migrate", "--database-url", &url]).run();
-        migrate().succeeded();
-        migrate().succeeded();
-        block_on(execute(&url, sql));
-        assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
-        migrate().fails_with(1, &[UNKNOWN_SCHEMA]);
+        let undo = "DELETE FROM seaql_migrations WHERE applied_at = 0";
+        database.execute(undo).await;
     }
 }
