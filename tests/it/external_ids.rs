@@ -217,52 +217,6 @@ async fn a_managed_task_has_no_external_id(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
-    let request = |id: &str| CreateTaskRequest {
-        validate_only: true,
-        ..create_task_request(task("Guide").with_external_id(id))
-    };
-    let shown = client.send_create_task(request("a")).await.accepted();
-    assert_eq!(shown.task.unwrap().external_id(), "a");
-    let owner = client.given_task(task("Owner").with_external_id("a")).await;
-    let refused = client.send_create_task(request("a")).await.refused();
-    is_taken_by_task(&refused, "task.external_id", &owner.guid);
-    let other = client.given_task(task("Other")).await;
-    let update = UpdateTaskRequest {
-        task: Some(task_of(&other.guid).with_external_id("a")),
-        validate_only: true,
-        ..UpdateTaskRequest::default()
-    };
-    let refused = client.send_update_task(update).await.refused();
-    is_taken_by_task(&refused, "task.external_id", &owner.guid);
-    let import = ImportTaskRequest {
-        document: Some(document_with(task("New").with_external_id("a"), Vec::new())),
-        validate_only: true,
-        ..ImportTaskRequest::default()
-    };
-    let refused = client.send_import(import).await.refused();
-    is_taken_by_task(&refused, "document.task.external_id", &owner.guid);
-
-    let with = |id: &str| information_step(&other, "Step").with_external_id(id);
-    let create = |id: &str| CreateStepRequest {
-        validate_only: true,
-        ..create_step_request(with(id))
-    };
-    client.send_create_step(create("s")).await.accepted();
-    let owner = client.given_step(with("s")).await;
-    let refused = client.send_create_step(create("s")).await.refused();
-    is_taken_by_step(&refused, "step.external_id", &owner.guid);
-    let second = client.given_step(with("t")).await;
-    let update = UpdateStepRequest {
-        step: Some(step_of(&second.guid).with_external_id("s")),
-        validate_only: true,
-        ..UpdateStepRequest::default()
-    };
-    let refused = client.send_update_step(update).await.refused();
-    is_taken_by_step(&refused, "step.external_id", &owner.guid);
-}
-
-#[apply(on_both_databases)]
 async fn a_restore_sets_external_ids_back(client: Client) {
     let steps = ["a", "b", "c"].map(|id| document_step(StepType::End, id).with_external_id(id));
     let sent = document_with(task("Guide").with_external_id("guide"), steps.to_vec());

@@ -9,7 +9,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 use prost::Message;
-use prost_reflect::DynamicMessage;
+use prost_reflect::{DynamicMessage, Value};
 use tonic::Status;
 
 use super::{
@@ -206,10 +206,23 @@ impl Call {
 
     /// Its response as JSON without times and etags.
     pub async fn send(&self, client: &Client) -> Result<String, Status> {
+        let response = self.response(client).await?;
+        Ok(snapshot::shown(&response).to_string())
+    }
+
+    pub async fn response(&self, client: &Client) -> Result<DynamicMessage, Status> {
         let request = self.request.encode_to_vec().into();
         let response = client.send_bytes(self.rpc, request).await?;
         let response = DynamicMessage::decode(contract::message_of(self.rpc, "Response"), response);
-        Ok(snapshot::shown(&response.expect("its response")).to_string())
+        Ok(response.expect("its response"))
+    }
+
+    /// The same as a dry run, if it has one.
+    pub fn dry_run(mut self) -> Option<Self> {
+        let dry = self
+            .request
+            .try_set_field_by_name("validate_only", Value::Bool(true));
+        dry.is_ok().then_some(self)
     }
 
     /// Such as `CreateTask`.

@@ -67,32 +67,6 @@ async fn the_outcome_says_what_became_of_the_guide(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
-async fn an_unchanged_guide_keeps_every_etag_and_time(client: Client) {
-    let made = client.imported(sample()).await;
-    let before = client.tasks_with_steps().await;
-    let sent = client.exported(&made.guid).await;
-    for absent in [AbsentFields::Keep, AbsentFields::Reset] {
-        let request = ImportTaskRequest {
-            absent_fields: absent.into(),
-            ..request(sent.clone())
-        };
-        let response = client.send_import(request).await.accepted();
-        assert_eq!(response.outcome(), ImportOutcome::Unchanged);
-        assert_eq!(client.tasks_with_steps().await, before);
-    }
-}
-
-#[apply(on_both_databases)]
-async fn a_change_of_a_managed_task_is_one_of_the_guide(client: Client) {
-    let made = client.imported(sample()).await;
-    let mut sent = client.exported(&made.guid).await;
-    value(&mut sent, 1).task_json.as_mut().unwrap().steps[0].title = "changed".to_owned();
-    let response = client.send_import(request(sent)).await.accepted();
-    assert_eq!(response.outcome(), ImportOutcome::Updated);
-    assert_eq!(response.task.unwrap(), made);
-}
-
 /// Asserts that a dry run shows what is exported after the import.
 async fn assert_shown(client: &Client, request: ImportTaskRequest) -> TaskDocument {
     let before = client.tasks_with_steps().await;
@@ -103,33 +77,6 @@ async fn assert_shown(client: &Client, request: ImportTaskRequest) -> TaskDocume
     let exported = client.exported(&done.task.unwrap().guid).await;
     assert_eq!(canonical(shown), canonical(exported.clone()));
     exported
-}
-
-#[apply(on_both_databases)]
-async fn a_dry_run_shows_the_guide_as_it_will_be_exported(client: Client) {
-    let mut sent = assert_shown(&client, request(sample())).await;
-    // What does not change is shown as it is, with its ids, etags and times.
-    let shown = client.send_import(dry(&request(sent.clone()))).await;
-    assert_eq!(shown.accepted().document.as_ref(), Some(&sent));
-    sent.task.as_mut().unwrap().name = "Renamed".to_owned();
-    sent.steps.truncate(1);
-    value(&mut sent, 0).value = "Other".to_owned();
-    let new = FeedbackValue {
-        task_json: None,
-        ..answer_with("c", "C", TaskDocument::default())
-    };
-    sent.steps[0].feedback_config[0].values.insert(0, new);
-    sent.steps.push(document_step(StepType::End, "other end"));
-    for absent in [AbsentSteps::Keep, AbsentSteps::Delete] {
-        for fields in [AbsentFields::Keep, AbsentFields::Reset] {
-            let request = ImportTaskRequest {
-                absent_steps: absent.into(),
-                absent_fields: fields.into(),
-                ..request(sent.clone())
-            };
-            assert_shown(&client, request).await;
-        }
-    }
 }
 
 #[apply(on_both_databases)]
@@ -145,21 +92,6 @@ async fn a_dry_run_shows_new_names_in_steps_that_are_not_listed(client: Client) 
     let mut after = assert_shown(&client, request(sent)).await;
     let inner = value(&mut after, 1).task_json.take().unwrap();
     assert_eq!(inner.steps[1].title, "Renamed");
-}
-
-#[apply(on_both_databases)]
-async fn a_dry_run_shows_kept_and_unlinked_tasks(client: Client) {
-    let made = client.imported(sample()).await;
-    let guide = client.exported(&made.guid).await;
-    // The question is kept, with its managed tasks.
-    let steps = guide.steps.iter().map(|step| step_of(&step.guid)).collect();
-    assert_shown(&client, request(document_of(&made.guid, steps))).await;
-    let mut sent = guide.clone();
-    sent.steps[0].feedback_config[0].values.remove(0);
-    assert_shown(&client, request(sent)).await;
-    let mut sent = client.exported(&made.guid).await;
-    sent.steps[0].feedback_config[0].linked = Some(false);
-    assert_shown(&client, request(sent)).await;
 }
 
 #[apply(on_both_databases)]

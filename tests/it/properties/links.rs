@@ -1,14 +1,19 @@
 //! After any history, each value of a linked question names its managed task, each managed task has
-//! one wiring step, and exactly what has changed has a new version. A refused write changes nothing.
+//! one wiring step, and exactly what has changed has a new version. A refused write changes nothing,
+//! nor does a dry run, which is answered as the write.
 
 use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use prost_reflect::DynamicMessage;
+use tonic::Status;
 
 use crate::kit::{
     links::{State, links_are_consistent},
     prelude::*,
     random_writes::{Kind, Write, write},
+    snapshot,
 };
-use proptest::collection::vec;
 
 /// The reasons with which a random write may be refused.
 const REFUSALS: [&str; 11] = [
@@ -71,6 +76,23 @@ fn assert_versions_follow_changes(before: &State, after: &State) {
     }
 }
 
+/// What the answers to a write and to its dry run have in common: all but new ids, versions and
+/// what only one of them has.
+fn in_common(answer: &Result<DynamicMessage, Status>) -> String {
+    let text = match answer {
+        Ok(response) => {
+            let mut shown = snapshot::shown(response);
+            let members = shown.as_object_mut().expect("a message");
+            for name in ["document", "guide_etag", "previous_revision"] {
+                members.remove(name);
+            }
+            shown.to_string()
+        }
+        Err(status) => format!("{:?} {}", status.code(), status.message()),
+    };
+    snapshot::number_ids(&text)
+}
+
 #[apply(property_on_both_databases)]
 #[cases(32, vec(write(), 2..16))]
 async fn links_stay_consistent(client: Client, mut writes: Vec<Write>) {
@@ -81,8 +103,32 @@ async fn links_stay_consistent(client: Client, mut writes: Vec<Write>) {
         let Some(call) = write.call(&client, number).await.accepted() else {
             continue;
         };
-        let answer = call.send(&client).await;
+        let mut shown = None;
+        if let Some(dry_run) = call.clone().dry_run() {
+            shown = Some(dry_run.response(&client).await);
+            assert_eq!(client.tasks_with_steps().await, state, "{dry_run:?}");
+        }
+        let answer = call.response(&client).await;
         let after = client.tasks_with_steps().await;
+        if let Some(shown) = &shown {
+            assert_eq!(in_common(shown), in_common(&answer), "{call:?}");
+        }
+        if call.rpc() == "ImportTask"
+            && let (Some(Ok(shown)), Ok(done)) = (&shown, &answer)
+        {
+            let done = done
+                .transcode_to::<ImportTaskResponse>()
+                .expect("its response");
+            let shown = shown
+                .transcode_to::<ImportTaskResponse>()
+                .expect("its response");
+            let exported = client
+                .exported(&done.task.as_ref().expect("a task").guid)
+                .await;
+            let shown_guide = shown.document.expect("the guide");
+            assert_eq!(canonical(shown_guide), canonical(exported));
+            assert_eq!(done.outcome() == ImportOutcome::Unchanged, after == state);
+        }
         if let Err(status) = answer {
             let failure = Failure::from(status);
             assert!(

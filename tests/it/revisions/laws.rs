@@ -249,8 +249,8 @@ impl History<'_> {
         self.client.send_restore(request).await.map_err(|status| {
             let failure = Failure::from(status);
             let reason = failure.reason();
-            let is_expected =
-                reason == "NESTING_TOO_DEEP" || (reason == "REVISION_UNRESTORABLE" && !skips);
+            let is_expected = ["NESTING_TOO_DEEP", "EXTERNAL_ID_TAKEN"].contains(&reason)
+                || (reason == "REVISION_UNRESTORABLE" && !skips);
             assert!(is_expected, "{failure:?}");
             failure
         })
