@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::Te
 use super::{delete_revision, exported, given_guide, publish, retitle};
 use crate::kit::{
     at_once::at_once,
-    databases::{self, runtime},
+    databases::runtime,
     prelude::*,
     random_writes::{self, Kind, Write},
     scratch::Scratch,
@@ -343,7 +343,8 @@ async fn laws_hold(url: String, histories: Vec<History>) {
     aging.server.shut_down().await;
 }
 
-fn laws_hold_on(url: String) {
+#[apply(on_own_databases)]
+async fn checkpoints_are_states_that_were_shown(url: String) {
     let writes = vec((random_writes::write(), 0..50_u64), 10..24);
     let history = (writes, random_writes::write()).prop_map(|(mut history, last)| {
         // A change, and one that keeps what it has made.
@@ -355,16 +356,5 @@ fn laws_hold_on(url: String) {
     let histories = vec(history, 6).new_tree(&mut TestRunner::default());
     let histories = histories.expect("histories").current();
     println!("{histories:?}");
-    runtime().block_on(laws_hold(url, histories));
-}
-
-#[test]
-fn checkpoints_are_states_that_were_shown_on_sqlite() {
-    laws_hold_on(Scratch::of_this_run().sqlite_url("checkpoint_laws"));
-}
-
-#[test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-fn checkpoints_are_states_that_were_shown_on_postgres() {
-    laws_hold_on(databases::postgres("checkpoint_laws"));
+    laws_hold(url, histories).await;
 }
