@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     CliError, Format, confirm,
-    layout::{TableColumn, table},
+    layout::table,
     out::{self, print_array},
     wording,
 };
@@ -13,13 +13,7 @@ use crate::domain::{account::AccountSummary, time::Timestamp};
 const NEEDS_FORCE: &str = "accounts delete asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking";
 
-const COLUMNS: [TableColumn; 5] = [
-    TableColumn::Text("ACCOUNT"),
-    TableColumn::Number("TASKS"),
-    TableColumn::Number("STEPS"),
-    TableColumn::Number("BYTES"),
-    TableColumn::Text("LAST CHANGE"),
-];
+const COLUMNS: [&str; 5] = ["ACCOUNT", "TASKS", "STEPS", "BYTES", "LAST CHANGE"];
 
 pub fn print_accounts(accounts: &[AccountSummary], format: Format) -> Result<(), CliError> {
     match format {
@@ -27,7 +21,10 @@ pub fn print_accounts(accounts: &[AccountSummary], format: Format) -> Result<(),
             out::print_error("the database has no accounts");
             Ok(())
         }
-        Format::Text => out::print(&table(COLUMNS, accounts.iter().map(row).collect())),
+        Format::Text => {
+            let rows: Vec<[String; 5]> = accounts.iter().map(row).collect();
+            out::print_text(&table(COLUMNS, &rows))
+        }
         Format::Json => print_array(accounts.iter().map(|account| {
             json!({
                 "account": account.account,
@@ -42,7 +39,7 @@ pub fn print_accounts(accounts: &[AccountSummary], format: Format) -> Result<(),
 
 fn row(account: &AccountSummary) -> [String; 5] {
     [
-        out::sanitize(&account.account),
+        account.account.clone(),
         account.tasks.to_string(),
         account.steps.to_string(),
         account.bytes.to_string(),
@@ -60,7 +57,7 @@ fn time(Timestamp(micros): Timestamp) -> String {
 /// Asks whether an account shall be deleted, and says so if not.
 pub fn agrees_to_delete_account(account: &AccountSummary) -> Result<bool, CliError> {
     confirm::require_terminal(NEEDS_FORCE)?;
-    out::print_error(&table(COLUMNS, vec![row(account)]));
+    out::print_note(&table(COLUMNS, &[row(account)]));
     let agrees = confirm::agrees("delete this account with all that it has, for ever?");
     if !agrees {
         out::print_error(confirm::NOTHING_DELETED);
@@ -76,7 +73,7 @@ pub fn print_deleted_account(account: &str, rows: u64, format: Format) -> Result
 }
 
 pub fn print_copied(tables: impl Iterator<Item = (&'static str, u64)>) -> Result<(), CliError> {
-    let columns = [TableColumn::Text("TABLE"), TableColumn::Number("ROWS")];
     let rows = tables.map(|(name, rows)| [name.to_owned(), rows.to_string()]);
-    out::print(&table(columns, rows.collect()))
+    let rows: Vec<[String; 2]> = rows.collect();
+    out::print_text(&table(["TABLE", "ROWS"], &rows))
 }

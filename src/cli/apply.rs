@@ -12,7 +12,6 @@ mod prune;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use console::Term;
 use serde_json::json;
 
 use self::{
@@ -309,7 +308,7 @@ impl ApplyRun<'_> {
             imported.changes = changes::between(&stored.document, &after.document)?;
         }
         if !guide.merged.is_empty() {
-            let text = changes::text(&guide.merged, &Term::stdout(), 2);
+            let text = changes::text(&guide.merged, 2);
             let note = format!("merged into the file:\n{}", text.trim_end());
             imported.notes.push(note);
         }

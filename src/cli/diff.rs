@@ -3,7 +3,6 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::{Args, ValueHint};
-use console::Term;
 use serde_json::json;
 
 use super::{
@@ -14,7 +13,7 @@ use super::{
     guide_file::GuideFile,
     guide_ref::{GuideArg, GuideRef},
     guides::{self, FoundGuide},
-    out::{print, print_error, print_json, sanitize, with_members},
+    out::{print_error, print_json, print_note, print_text, sanitize, with_members},
     pairing::refuse_fixed_fields,
 };
 use crate::{
@@ -114,7 +113,7 @@ async fn diff_stored(
             "target": target.revision,
             "changes": changes,
         }))?,
-        Format::Text => print(&changes::text(&changes, &Term::stdout(), 0))?,
+        Format::Text => print_text(&changes::text(&changes, 0))?,
     }
     Ok(!changes.is_empty())
 }
@@ -157,9 +156,9 @@ async fn diff_file(
     }
     if stored.is_none() {
         let name = sanitize(guides::name(&planned));
-        print(&format!("+ task {name}, with every step\n"))?;
+        print_text(&format!("+ task {name}, with every step\n"))?;
     }
-    print(&changes::text(&changes, &Term::stdout(), 0))?;
+    print_text(&changes::text(&changes, 0))?;
     if absent_steps.is_none() && changes.iter().any(Change::removes_step) {
         print_error(
             "an import refuses this document, as it leaves out steps: use --absent-steps keep or \
@@ -169,7 +168,6 @@ async fn diff_file(
     for path in &answer.ignored_paths {
         print_error(&format!("ignored: {}", sanitize(path)));
     }
-    let text = findings::text(&found, &Term::stderr());
-    text.lines().for_each(print_error);
+    print_note(&findings::text(&found));
     Ok(stored.is_none() || !changes.is_empty())
 }

@@ -10,7 +10,6 @@ use std::{
 };
 
 use clap::Args;
-use console::Term;
 use serde_json::{Value, json};
 use tokio::signal::{
     self,
@@ -27,7 +26,7 @@ use super::{
     guides::{self, StoredGuide},
     imported::ImportedGuide,
     merge::{self, MergedGuides},
-    out::{self, print, print_error, print_message, sanitize, step_count},
+    out::{self, print_error, print_message, print_note, sanitize, step_count},
     pairing::{lock_changed, refuse_fixed_fields},
 };
 use crate::{
@@ -247,7 +246,7 @@ impl EditSession<'_> {
             Err(failed) => {
                 let conflicts = failed.conflicts.into_iter();
                 let conflicts = conflicts.map(|it| it.with_line(file, &planned));
-                let texts = conflicts.map(|it| it.text("your text", &Term::stderr()));
+                let texts = conflicts.map(|it| it.text("your text"));
                 let reason: String = texts.collect();
                 let text = match failed.with_our_fields {
                     None => None,
@@ -268,7 +267,7 @@ impl EditSession<'_> {
         let theirs = changes::between(&opened, &now.document)?;
         if !theirs.is_empty() {
             print_error("merged with what has changed since the guide was opened:");
-            print_error(changes::text(&theirs, &Term::stderr(), 2).trim_end());
+            print_note(&changes::text(&theirs, 2));
             print_error("your changes:");
         }
         match self.write_over(&now, merged, notes).await {
@@ -294,7 +293,7 @@ impl EditSession<'_> {
             (true, false) => return Ok(Outcome::Ignored),
             (false, _) => {}
         }
-        print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
+        print_note(&changes::text(&changes, 0));
         let mut notes = notes.to_vec();
         notes.extend(outdated_translations(&changes, &planned));
         notes.iter().for_each(|line| print_error(line));
@@ -320,7 +319,7 @@ impl EditSession<'_> {
                 return None;
             }
         };
-        findings.text(&Term::stderr()).lines().for_each(print_error);
+        print_note(&findings.text());
         if findings.errors() == 0 || !confirm::is_terminal() {
             return None;
         }
@@ -384,7 +383,7 @@ impl EditSession<'_> {
 
     fn print(&self, text: &str, json: &Value) -> Result<(), CliError> {
         match self.format {
-            Format::Text => print(text),
+            Format::Text => out::print_text(text),
             Format::Json => out::print_json(json),
         }
     }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use console::Term;
+use console::style;
 use prost_types::value::Kind;
 use serde_json::{Value, json};
 
 use super::{
-    PAGE_SIZE, document, guides,
-    layout::with_hanging_indent_on,
+    PAGE_SIZE, document,
+    guide_file::FieldLines,
+    guides,
     out::{call_error_json, sanitize},
     place::{DOCUMENT, GuidePlace},
     wording,
@@ -16,8 +17,8 @@ use super::{
 use crate::{
     client::{CallError, Client},
     proto::v1::{
-        Finding, FindingCounts, Severity, TaskDocument, ValidateTaskRequest, ValidateTaskResponse,
-        ValidationOptions, validate_task_request::Source,
+        Finding, FindingCounts, Place, Severity, TaskDocument, ValidateTaskRequest,
+        ValidateTaskResponse, ValidationOptions, validate_task_request::Source,
     },
 };
 
@@ -96,12 +97,16 @@ impl Findings {
         self.counts.errors
     }
 
-    /// The new findings, each on a line that is wrapped at the width of the terminal, and how many
-    /// others there are.
-    pub fn text(&self, terminal: &Term) -> String {
+    /// The new findings, each on a line, and how many others there are.
+    pub fn text(&self) -> String {
         let new = self.listed.len() - self.known;
         let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
-        let mut text: String = shown.map(|finding| self.line(finding, terminal)).collect();
+        let places = FindingPlaces::new(&self.document, "");
+        let lines = shown.map(|finding| match suggestion(finding) {
+            Some(name) => format!("  {} Is {} meant?\n", places.line(finding), sanitize(name)),
+            None => format!("  {}\n", places.line(finding)),
+        });
+        let mut text: String = lines.collect();
         let total = self.counts.errors + self.counts.warnings;
         let total = usize::try_from(total).unwrap_or_default();
         match total.saturating_sub(self.known + new.min(MAX_FINDINGS)) {
@@ -115,33 +120,8 @@ impl Findings {
             (1, true) => "1 finding".to_owned(),
             (count, true) => format!("{count} findings"),
         };
-        let line = format!(
-            "{known}, which the stored guide has too: see `{}`",
-            self.lint_command
-        );
-        text + &with_hanging_indent_on(terminal, "  ", &line)
-    }
-
-    fn line(&self, finding: &Finding, terminal: &Term) -> String {
-        let severity = wording::severity(finding.severity());
-        let ids = (finding.task.as_str(), finding.step.as_str());
-        let place = GuidePlace::find(&self.document, &finding.path, ids);
-        let label = place.and_then(|place| place.label());
-        let label = label.map_or_else(String::new, |label| format!(" in {label}"));
-        let at = match finding.path.as_str() {
-            "" => label,
-            path => {
-                let path = place.map_or_else(|| path.to_owned(), |it| it.path_as_written(path));
-                format!(" at {}{label}", sanitize(&path))
-            }
-        };
-        let (message, rule) = (sanitize(&finding.message), sanitize(&finding.rule));
-        let suggestion = match suggestion(finding) {
-            Some(name) => format!(" Is {} meant?", sanitize(name)),
-            None => String::new(),
-        };
-        let line = format!("{severity}{at}: {message}{suggestion} ({rule})");
-        with_hanging_indent_on(terminal, "  ", &line)
+        let command = &self.lint_command;
+        text + &format!("  {known}, which the stored guide has too: see `{command}`\n")
     }
 
     /// The first findings and the counts of all.
@@ -164,9 +144,9 @@ pub(super) fn json(analyzed: &Analyzed) -> Value {
     }
 }
 
-pub(super) fn text(analyzed: &Analyzed, terminal: &Term) -> String {
+pub(super) fn text(analyzed: &Analyzed) -> String {
     match analyzed {
-        Some(Ok(findings)) => findings.text(terminal),
+        Some(Ok(findings)) => findings.text(),
         Some(Err(error)) => format!("  not analyzed: {error}\n"),
         None => String::new(),
     }
@@ -199,26 +179,17 @@ pub(super) fn validation_request(
     }
 }
 
-/// What identifies a finding both in a document and in a stored guide: everything but the place of
-/// its task or step in the document.
+/// What identifies a finding both in a document and in a stored guide, whose paths differ.
 fn key(finding: &Finding) -> [&str; 5] {
-    let Finding { path, step, .. } = finding;
-    let below = match (path.starts_with(DOCUMENT), step.is_empty()) {
-        (false, _) => None,
-        (true, true) => path.rsplit_once(".task").map(|(_, below)| below),
-        (true, false) => {
-            let below = path.rsplit_once(".steps[").map(|(_, below)| below);
-            below.map(|below| below.split_once(']').map_or("", |(_, below)| below))
-        }
-    };
-    let path = below.map_or(path.as_str(), |below| below.trim_start_matches('.'));
-    [
-        &finding.rule,
+    let Finding {
+        rule,
+        task,
         step,
-        path,
-        &finding.language,
-        &finding.message,
-    ]
+        language,
+        message,
+        ..
+    } = finding;
+    [rule, task, step, language, message]
 }
 
 /// The name that is probably meant.
@@ -227,5 +198,88 @@ fn suggestion(finding: &Finding) -> Option<&str> {
     match facts.fields.get("suggestion")?.kind.as_ref()? {
         Kind::StringValue(name) => Some(name),
         _ => None,
+    }
+}
+
+/// Where the findings of a guide are.
+pub(super) struct FindingPlaces<'a> {
+    document: &'a TaskDocument,
+    lines: FieldLines<'a>,
+}
+
+impl<'a> FindingPlaces<'a> {
+    /// `file` is the text that has the document; empty for a stored guide.
+    pub fn new(document: &'a TaskDocument, file: &'a str) -> Self {
+        let lines = FieldLines::new(file);
+        Self { document, lines }
+    }
+
+    /// A finding on one line.
+    pub fn line(&self, finding: &Finding) -> String {
+        let Finding {
+            rule,
+            message,
+            task,
+            step,
+            path,
+            ..
+        } = finding;
+        let severity = finding.severity();
+        let name = wording::name(severity.as_str_name(), "SEVERITY_");
+        let name = style(name).bold();
+        let severity = match severity {
+            Severity::Error => name.red(),
+            Severity::Warning => name.yellow(),
+            Severity::Info | Severity::Off | Severity::Unspecified => name.cyan(),
+        };
+        let place = GuidePlace::find(self.document, path, (task, step));
+        let place = match (
+            place.and_then(|it| it.label()),
+            task.as_str(),
+            step.as_str(),
+        ) {
+            (Some(label), ..) => format!(" in {label}"),
+            (None, "", "") => String::new(),
+            (None, task, "") => format!(" in task {task}"),
+            (None, _, step) => format!(" in step {step}"),
+        };
+        let at = match path.as_str() {
+            "" => String::new(),
+            path => format!(" at {}", self.path(path)),
+        };
+        let text = sanitize(&format!("{at}{place}: {message} ({rule})"));
+        format!("{severity}{text}")
+    }
+
+    /// A place that belongs to a finding: with the condition there, if any, and the title of its
+    /// step, unless the finding is in the same step.
+    pub fn related(&self, place: &Place, finding: &Finding) -> String {
+        let Place {
+            task,
+            step,
+            path,
+            title,
+        } = place;
+        let id = if step.is_empty() { task } else { step };
+        let mut text = match path.starts_with(DOCUMENT) {
+            true => self.path(path),
+            false => format!("{id} {path}").trim().to_owned(),
+        };
+        let at = GuidePlace::find(self.document, path, (task, step));
+        if let Some(condition) = at.and_then(|place| place.condition(path)) {
+            text.push_str(&format!(": {condition}"));
+        }
+        let is_of_other_file = path.contains(": document") && !path.starts_with(DOCUMENT);
+        if !title.is_empty() && (is_of_other_file || *step != finding.step) {
+            text.push_str(&format!(" in \"{title}\""));
+        }
+        text
+    }
+
+    /// A path in a document as its file has it, after the line where that is known.
+    fn path(&self, path: &str) -> String {
+        let place = GuidePlace::find(self.document, path, ("", ""));
+        let path = place.map_or_else(|| path.to_owned(), |it| it.path_as_written(path));
+        self.lines.with_line(&path)
     }
 }

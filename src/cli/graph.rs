@@ -14,7 +14,7 @@ use self::model::Graph;
 use super::{
     CliError, document, export, guide_file::GuideFile, guide_ref::GuideArg, guides, lint, out,
 };
-use crate::{client::Client, domain::import::GuideDocument, messages::sent_document::SentDocument};
+use crate::client::Client;
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct GraphArgs {
@@ -50,8 +50,7 @@ pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(
         GuideArg::File(file) => GuideFile::read(file)?,
     };
     let unreachable = lint::unreachable_paths(&file)?;
-    let decoded = SentDocument::unstored(file.document).decode(None);
-    let graph = Graph::of(&decoded, &unreachable);
+    let graph = Graph::new(&file.document, &unreachable);
     let picture = match args.format {
         GraphFormat::Mermaid => mermaid::mermaid(&graph),
         GraphFormat::Dot => dot::dot(&graph),

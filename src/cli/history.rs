@@ -6,8 +6,7 @@ use uuid::Uuid;
 use super::{
     CliError, Format, document,
     guides::{self, revision_text},
-    layout::{TableColumn, table},
-    out::{self, print_array, sanitize},
+    out::{self, print_list},
     wording,
 };
 use crate::{
@@ -78,58 +77,32 @@ pub(super) async fn history(
 ) -> Result<(), CliError> {
     let Some(task) = &args.task else {
         let tasks = guides::list_deleted(client).await?;
-        if format == Format::Json {
-            return print_array(document::json_list("DeletedTask", &tasks)?);
-        }
-        if tasks.is_empty() {
+        if tasks.is_empty() && format == Format::Text {
             out::print_error("this account has no deleted guides that can be restored");
-            return Ok(());
         }
-        let rows = tasks.iter().map(deleted_row).collect();
-        return out::print(&table(DELETED_COLUMNS, rows));
+        let columns = ["GUID", "REVISION", "DELETED", "BY", "NAME"];
+        return print_list(format, "DeletedTask", &tasks, columns, deleted_row);
     };
     let task = guides::find_with_history(client, task).await?.to_string();
     let revisions = guides::list_revisions(client, &task).await?;
-    if format == Format::Json {
-        return print_array(document::json_list("TaskRevision", &revisions)?);
-    }
-    if revisions.is_empty() {
+    if revisions.is_empty() && format == Format::Text {
         let keep = client.command(&format!("keep {task}"));
         out::print_error(&format!("task {task} has no revision: `{keep}` makes one"));
-        return Ok(());
     }
-    let rows = revisions.iter().map(revision_row).collect();
-    out::print(&table(REVISION_COLUMNS, rows))
+    let columns = ["REVISION", "CREATED", "CAUSE", "BY", "ALIASES", "NOTE"];
+    print_list(format, "TaskRevision", &revisions, columns, revision_row)
 }
 
-const REVISION_COLUMNS: [TableColumn; 6] = [
-    TableColumn::Number("REVISION"),
-    TableColumn::Text("CREATED"),
-    TableColumn::Text("CAUSE"),
-    TableColumn::Text("BY"),
-    TableColumn::Text("ALIASES"),
-    TableColumn::Text("NOTE"),
-];
-
 fn revision_row(revision: &TaskRevision) -> [String; 6] {
-    let cause = wording::name(revision.cause().as_str_name(), "REVISION_CAUSE_");
     [
         revision.revision.to_string(),
         wording::time(revision.created_ts),
-        cause.replace('_', " "),
-        sanitize(&revision.subject),
-        sanitize(&revision.aliases.join(", ")),
-        sanitize(&revision.note),
+        wording::name(revision.cause().as_str_name(), "REVISION_CAUSE_"),
+        revision.subject.clone(),
+        revision.aliases.join(", "),
+        revision.note.clone(),
     ]
 }
-
-const DELETED_COLUMNS: [TableColumn; 5] = [
-    TableColumn::Text("GUID"),
-    TableColumn::Number("REVISION"),
-    TableColumn::Text("DELETED"),
-    TableColumn::Text("BY"),
-    TableColumn::Text("NAME"),
-];
 
 fn deleted_row(deleted: &DeletedTask) -> [String; 5] {
     let latest = deleted.latest.clone().unwrap_or_default();
@@ -137,8 +110,8 @@ fn deleted_row(deleted: &DeletedTask) -> [String; 5] {
         latest.task,
         latest.revision.to_string(),
         wording::time(deleted.deleted_ts),
-        sanitize(&deleted.subject),
-        sanitize(&latest.task_name),
+        deleted.subject.clone(),
+        latest.task_name,
     ]
 }
 

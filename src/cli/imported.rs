@@ -1,6 +1,5 @@
 //! What an import did, or would do, with the guide of a file.
 
-use console::Term;
 use serde_json::{Value, json};
 
 use super::{
@@ -52,13 +51,12 @@ impl ImportedGuide {
         let task = self.answer.task.clone().unwrap_or_default();
         let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
         let undo = undo_note(guid, self.answer.previous_revision);
-        let terminal = Term::stdout();
-        let changes = changes::text(&self.changes, &terminal, 2);
+        let changes = changes::text(&self.changes, 2);
         let notes = self.notes.iter().map(|line| format!("  {line}\n"));
         let ignored = self.answer.ignored_paths.iter();
         let ignored = ignored.map(|path| format!("  ignored: {}\n", sanitize(path)));
         let lines: String = notes.chain(ignored).collect();
-        let findings = findings::text(&self.findings, &terminal);
+        let findings = findings::text(&self.findings);
         format!("{done}: {name}, {steps}{undo}\n{changes}{lines}{findings}")
     }
 

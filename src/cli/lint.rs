@@ -3,7 +3,7 @@
 mod local;
 mod report;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::{Args, ValueEnum, ValueHint};
 
@@ -16,13 +16,12 @@ use super::{
     CliError, Format,
     document::DocumentError,
     findings::validation_request,
-    guide_file::{FieldLines, GuideFile, files_in},
+    guide_file::{GuideFile, files_in},
     guide_ref::{GuideArg, GuideRef},
     guides,
-    out::sanitize,
 };
 use crate::{
-    client::{CallError, Client, MAX_MESSAGE_BYTES},
+    client::{Client, MAX_MESSAGE_BYTES},
     config::value,
     domain::{
         misspelling::closest,
@@ -104,6 +103,7 @@ fn rule_setting(text: &str) -> Result<RuleSetting, String> {
     })
 }
 
+/// What was found in a guide.
 #[derive(Default)]
 struct Checked {
     findings: Vec<Finding>,
@@ -116,24 +116,18 @@ struct Checked {
     text: String,
 }
 
-impl Checked {
-    fn lines(&self) -> FieldLines<'_> {
-        FieldLines::new(&self.text)
-    }
-}
-
 enum LintedGuide<'a> {
     Stored(&'a GuideRef),
-    File(PathBuf, Result<Box<GuideFile>, String>),
+    File(Box<GuideFile>),
 }
 
 /// Fails where a stored guide is to be checked among files that are all guides.
 pub(super) fn check(lint: &LintArgs) -> Result<(), CliError> {
-    let mut stored = lint.guides.iter().filter_map(|guide| match guide {
+    let stored = lint.guides.iter().find_map(|guide| match guide {
         GuideArg::Stored(guide) => Some(guide),
         GuideArg::File(_) => None,
     });
-    match stored.next().filter(|_| lint.closed) {
+    match stored.filter(|_| lint.closed) {
         Some(guide) => Err(CliError::Argument(format!(
             "--closed takes the files of all guides, and {guide} is a stored one"
         ))),
@@ -149,56 +143,57 @@ pub(super) async fn lint(
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let options = options(lint);
-    let guides: Vec<LintedGuide<'_>> = lint.guides.iter().flat_map(guides_of).collect();
-    let local = guides.iter().filter_map(|guide| match guide {
-        LintedGuide::File(_, Ok(file)) if !lint.online => Some(&**file),
-        LintedGuide::File(..) | LintedGuide::Stored(_) => None,
+    let guides: Vec<_> = lint.guides.iter().flat_map(guides_of).collect();
+    let files = guides.iter().filter_map(|(_, guide)| match guide {
+        Ok(LintedGuide::File(file)) if !lint.online => Some(&**file),
+        _ => None,
     });
-    let local = check_files(&local.collect::<Vec<_>>(), &options, lint.closed)?;
+    let local = check_files(&files.collect::<Vec<_>>(), &options, lint.closed)?;
     let mut report = LintReport::new(lint, format, !local.is_empty());
     let mut local = local.into_iter();
-    let count = guides.len();
-    for guide in guides {
-        let (name, checked) = match guide {
-            LintedGuide::Stored(guide) => {
-                let checked = check_stored(client, guide, &options).await;
-                (guide.to_string(), checked)
+    for (name, guide) in guides {
+        let checked = match guide {
+            Ok(LintedGuide::Stored(guide)) => check_stored(client, guide, &options).await,
+            Ok(LintedGuide::File(file)) if lint.online => {
+                check_online(client, *file, &options).await
             }
-            LintedGuide::File(path, file) => {
-                let checked = match file {
-                    Err(error) => Err(CliError::Failed(error)),
-                    Ok(file) if lint.online => check_online(client, *file, &options).await,
-                    Ok(_) => (local.next()).unwrap_or_else(|| Err(DocumentError::Contract.into())),
-                };
-                (path.display().to_string(), checked)
-            }
+            Ok(LintedGuide::File(_)) => match local.next() {
+                Some(checked) => checked,
+                None => Err(DocumentError::Contract.into()),
+            },
+            Err(error) => Err(CliError::Failed(error)),
         };
-        report.add(&sanitize(&name), checked)?;
+        report.add(&name, checked)?;
     }
-    report.end(count)
+    report.end()
 }
 
-/// The guide, or those of a directory.
-fn guides_of(guide: &GuideArg) -> Vec<LintedGuide<'_>> {
+/// The guide, or those of a directory, with their names, or why they cannot be read.
+fn guides_of(guide: &GuideArg) -> Vec<(String, Result<LintedGuide<'_>, String>)> {
     let path = match guide {
-        GuideArg::Stored(guide) => return vec![LintedGuide::Stored(guide)],
+        GuideArg::Stored(guide) => {
+            return vec![(guide.to_string(), Ok(LintedGuide::Stored(guide)))];
+        }
         GuideArg::File(path) => path,
     };
     let files = match path.is_dir() {
         true => files_in(path).map_err(|error| error.to_string()),
         false => Ok(vec![path.clone()]),
     };
-    let failed = |error| vec![LintedGuide::File(path.clone(), Err(error))];
+    let files = match files {
+        Ok(files) if files.is_empty() => Err("it has no .json files".to_owned()),
+        files => files,
+    };
     match files {
-        Ok(files) if files.is_empty() => failed("it has no .json files".to_owned()),
         Ok(files) => files
             .into_iter()
             .map(|path| {
                 let file = GuideFile::read_up_to(&path, MAX_MESSAGE_BYTES as u64);
-                LintedGuide::File(path, file.map(Box::new))
+                let file = file.map(|file| LintedGuide::File(Box::new(file)));
+                (path.display().to_string(), file)
             })
             .collect(),
-        Err(error) => failed(error),
+        Err(error) => vec![(path.display().to_string(), Err(error))],
     }
 }
 
@@ -222,7 +217,12 @@ async fn check_stored(
     let guide = guides::find_guide_or_file(client, guide).await?;
     if guide.revision.is_some() {
         let document = guide.read(client).await?.document;
-        return Ok(check_by_server(client, Source::Document(document), options).await?);
+        let source = Source::Document(document.clone());
+        let checked = check_by_server(client, source, options).await?;
+        return Ok(Checked {
+            document,
+            ..checked
+        });
     }
     let source = Source::Guid(guide.task.to_string());
     let mut checked = check_by_server(client, source, options).await?;
@@ -240,10 +240,11 @@ async fn check_online(
     options: &ValidationOptions,
 ) -> Result<Checked, CliError> {
     let client = client.ok_or_else(needs_server)?;
+    decoded(&file)?;
     let source = Source::Document(file.document.clone());
     let checked = check_by_server(client, source, options).await?;
-    decoded(&file)?;
     Ok(Checked {
+        document: file.document,
         text: file.text,
         ..checked
     })
@@ -257,15 +258,8 @@ async fn check_by_server(
     client: &Client,
     source: Source,
     options: &ValidationOptions,
-) -> Result<Checked, CallError> {
-    let document = match &source {
-        Source::Document(document) => document.clone(),
-        Source::Guid(_) => TaskDocument::default(),
-    };
-    let mut checked = Checked {
-        document,
-        ..Checked::default()
-    };
+) -> Result<Checked, CliError> {
+    let mut checked = Checked::default();
     let message = validation_request(source, options.clone());
     for page in client.pages(message).await? {
         checked.findings.extend(page.findings);

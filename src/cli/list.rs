@@ -3,9 +3,8 @@
 use clap::Args;
 
 use super::{
-    CliError, Format, document, guides,
-    layout::{TableColumn, table},
-    out::{self, print_array},
+    CliError, Format, guides,
+    out::{self, print_list},
     wording,
 };
 use crate::{
@@ -45,36 +44,24 @@ pub(super) async fn list(
     };
     let is_filtered = message != ListTasksRequest::default();
     let tasks = guides::list(client, message).await?;
-    if format == Format::Json {
-        return print_array(document::json_list("Task", &tasks)?);
-    }
-    if tasks.is_empty() {
+    if tasks.is_empty() && format == Format::Text {
         out::print_error(&match (is_filtered, client.account()) {
             (true, _) => "no such tasks in this account".to_owned(),
             (false, Some(account)) => format!("account {account} has no tasks"),
             (false, None) => "this account has no tasks".to_owned(),
         });
-        return Ok(());
     }
-    out::print(&table(COLUMNS, tasks.iter().map(row).collect()))
+    let columns = ["GUID", "PRODUCT", "STEPS", "STATE", "TYPE", "NAME"];
+    print_list(format, "Task", &tasks, columns, row)
 }
-
-const COLUMNS: [TableColumn; 6] = [
-    TableColumn::Text("GUID"),
-    TableColumn::Number("PRODUCT"),
-    TableColumn::Number("STEPS"),
-    TableColumn::Text("STATE"),
-    TableColumn::Text("TYPE"),
-    TableColumn::Text("NAME"),
-];
 
 fn row(task: &Task) -> [String; 6] {
     [
         task.guid.clone(),
         task.product_id().to_string(),
         task.steps.len().to_string(),
-        out::published_state(task.published()),
+        wording::published(task.published),
         wording::name(task.r#type().as_str_name(), "TASK_TYPE_"),
-        out::sanitize(&task.name),
+        task.name.clone(),
     ]
 }

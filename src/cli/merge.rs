@@ -3,14 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use console::Term;
 use serde::Serialize;
 
 use super::{
     changes::{self, Change, ChangeKind},
     guide_file::GuideFile,
     guides::{self, StoredGuide},
-    layout,
     pairing::pairs,
 };
 use crate::{
@@ -146,15 +144,14 @@ impl MergeConflict {
     }
 
     /// The lines for people. `ours` is what the document is called.
-    pub fn text(&self, ours: &str, terminal: &Term) -> String {
+    pub fn text(&self, ours: &str) -> String {
         let at = match self.line {
             Some(line) => format!(" at line {line}"),
             None => String::new(),
         };
         let mut text = format!("conflict{at}:\n");
         for (side, changes) in [(ours, &self.ours), ("the stored guide", &self.theirs)] {
-            text.push_str(&layout::indented(terminal, &format!("{side}:"), 2));
-            text.push_str(&changes::text(changes, terminal, 4));
+            text.push_str(&format!("  {side}:\n{}", changes::text(changes, 4)));
         }
         text
     }

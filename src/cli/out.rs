@@ -3,10 +3,15 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
+use console::Term;
+use prost::Message;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::CliError;
+use super::{
+    CliError, document,
+    layout::{fitted, table},
+};
 use crate::client::CallError;
 pub(super) use crate::terminal::{escape_formatting, print_error, print_message, sanitize};
 
@@ -42,6 +47,36 @@ pub(super) fn print_to_reader(text: &str) -> Result<bool, CliError> {
     }
 }
 
+/// Prints to standard output, with lines that fit a terminal.
+pub(super) fn print_text(text: &str) -> Result<(), CliError> {
+    print(&fitted(text, &Term::stdout()))
+}
+
+/// Prints to standard error, with lines that fit a terminal.
+pub(super) fn print_note(text: &str) {
+    if !text.is_empty() {
+        print_error(fitted(text, &Term::stderr()).trim_end());
+    }
+}
+
+/// Prints messages of the contract as a JSON array, or as a table unless there are none.
+pub(super) fn print_list<M: Message, const N: usize>(
+    format: Format,
+    name: &str,
+    messages: &[M],
+    columns: [&str; N],
+    row: impl Fn(&M) -> [String; N],
+) -> Result<(), CliError> {
+    match format {
+        Format::Json => print_array(document::json_list(name, messages)?),
+        Format::Text if messages.is_empty() => Ok(()),
+        Format::Text => {
+            let rows: Vec<[String; N]> = messages.iter().map(row).collect();
+            print_text(&table(columns, &rows))
+        }
+    }
+}
+
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     let json = serde_json::to_string_pretty(value)
         .map_err(|error| CliError::cannot_write("JSON", error.into()))?;
@@ -65,7 +100,7 @@ impl Results {
 
     pub fn add(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
         if self.format == Format::Text {
-            return print(text);
+            return print_text(text);
         }
         let lead = if self.count == 0 { "[\n" } else { ",\n" };
         self.count += 1;
@@ -75,7 +110,7 @@ impl Results {
     /// Prints one that failed: its text to standard error.
     pub fn add_failure(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
         match self.format {
-            Format::Text => print_error(text),
+            Format::Text => print_note(text),
             Format::Json => self.add("", json)?,
         }
         Ok(())
@@ -122,13 +157,5 @@ pub(super) fn step_count(count: usize) -> String {
     match count {
         1 => "1 step".to_owned(),
         count => format!("{count} steps"),
-    }
-}
-
-pub(super) fn published_state(published: i32) -> String {
-    match published {
-        0 => "hidden".to_owned(),
-        1 => "published".to_owned(),
-        other => format!("state {other}"),
     }
 }

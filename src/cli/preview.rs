@@ -2,24 +2,27 @@
 
 mod tree;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{Args, ValueHint};
 use prost_types::{Value, value::Kind};
 
-use self::tree::Reasons;
 use super::{
-    CliError, Format, PAGE_SIZE, document, guide_file::GuideFile, guide_ref::GuideArg, guides, out,
-    out::sanitize, wording,
+    CliError, Format, PAGE_SIZE, document,
+    guide_file::GuideFile,
+    guide_ref::GuideArg,
+    guides,
+    out::{self, sanitize},
+    wording,
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     config::value,
     domain::{analysis::MAX_SUBTASK_LEVELS, translation::Language},
     messages::managed_documents::{all_managed, all_steps},
     proto::v1::{
         AccessLevel, PreviewQuestion, PreviewTaskRequest, PreviewTaskResponse, StepType, Task,
-        TaskDocument, VisibilityReason, preview_task_request::Source,
+        VisibilityReason, preview_task_request::Source,
     },
 };
 
@@ -73,9 +76,6 @@ fn answer_pair(text: &str) -> Result<(String, String), &'static str> {
 /// The most names or keys that a warning lists.
 const MAX_LISTED: usize = 20;
 
-/// Tasks with another value of `published` are hidden.
-const PUBLISHED: i32 = 1;
-
 /// Refuses two answers for one variable, as one would be ignored.
 pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
     let mut names = BTreeSet::new();
@@ -95,38 +95,36 @@ pub(super) async fn preview(
     format: Format,
 ) -> Result<(), CliError> {
     let source = source(client, &args.guide).await?;
-    let document = match &source {
-        Source::Document(document) => Some(document.clone()),
-        Source::Guid(_) => None,
-    };
-    let preview = all_pages(client, request(args, source)).await?;
+    let mut pages = client
+        .pages(request(args, source.clone()))
+        .await?
+        .into_iter();
+    let mut preview = pages.next().unwrap_or_default();
+    preview.steps.extend(pages.flat_map(|page| page.steps));
+    preview.next_page_token.clear();
     for warning in answer_warnings(&args.answers, &preview) {
-        out::print_error(&warning);
+        out::print_error(&sanitize(&warning));
     }
     if format == Format::Json {
         return out::print_json(&document::json("PreviewTaskResponse", &preview)?);
     }
-    let reasons = match args.explain {
-        true => explain(client, args, document, &preview).await,
-        false => Reasons::default(),
+    let audiences = match args.explain {
+        true => audiences(client, args, source, &preview).await,
+        false => BTreeMap::new(),
     };
     let language = args.language.as_ref().map(ToString::to_string);
-    out::print(&tree::text(
-        &preview,
-        &language.unwrap_or_default(),
-        &reasons,
-    ))
+    let language = language.unwrap_or_default();
+    out::print_text(&tree::text(&preview, &language, &audiences))
 }
 
 async fn source(client: &Client, guide: &GuideArg) -> Result<Source, CliError> {
     let guide = match guide {
-        GuideArg::Stored(guide) => guide,
+        GuideArg::Stored(guide) => guides::find_guide_or_file(client, guide).await?,
         GuideArg::File(file) => return Ok(Source::Document(GuideFile::read(file)?.document)),
     };
-    let found = guides::find_guide_or_file(client, guide).await?;
-    Ok(match found.revision {
-        Some(_) => Source::Document(found.read(client).await?.document),
-        None => Source::Guid(found.task.to_string()),
+    Ok(match guide.revision {
+        Some(_) => Source::Document(guide.read(client).await?.document),
+        None => Source::Guid(guide.task.to_string()),
     })
 }
 
@@ -134,12 +132,20 @@ fn request(args: &PreviewArgs, source: Source) -> PreviewTaskRequest {
     let language = args.language.as_ref().map(ToString::to_string);
     let fallback = args.fallback_languages.iter().map(ToString::to_string);
     let expand = args.full.then(|| "body".to_owned());
+    // An answer without a key is known to be none.
+    let answers = args.answers.iter().map(|(name, key)| {
+        let kind = match key.as_str() {
+            "" => Kind::NullValue(0),
+            key => Kind::StringValue(key.to_owned()),
+        };
+        (name.clone(), Value { kind: Some(kind) })
+    });
     PreviewTaskRequest {
         source: Some(source),
         level: args.level.map(i32::from),
         language: language.unwrap_or_default(),
         fallback_languages: fallback.collect(),
-        answers: args.answers.iter().map(answer).collect(),
+        answers: answers.collect(),
         include_unpublished: args.include_unpublished,
         subtask_depth: i32::try_from(args.subtask_depth).unwrap_or(i32::MAX),
         explain: args.explain,
@@ -148,27 +154,6 @@ fn request(args: &PreviewArgs, source: Source) -> PreviewTaskRequest {
         page_token: String::new(),
         known_variables: args.variables.clone(),
     }
-}
-
-/// An empty key says that the variable is unanswered.
-fn answer((name, key): &(String, String)) -> (String, Value) {
-    let kind = match key.as_str() {
-        "" => Kind::NullValue(0),
-        key => Kind::StringValue(key.to_owned()),
-    };
-    (name.clone(), Value { kind: Some(kind) })
-}
-
-/// The response with the steps of all pages.
-async fn all_pages(
-    client: &Client,
-    message: PreviewTaskRequest,
-) -> Result<PreviewTaskResponse, CallError> {
-    let mut pages = client.pages(message).await?.into_iter();
-    let mut first = pages.next().unwrap_or_default();
-    first.steps.extend(pages.flat_map(|page| page.steps));
-    first.next_page_token.clear();
-    Ok(first)
 }
 
 /// A line for each answer whose name or key the guide does not have.
@@ -194,14 +179,15 @@ fn answer_warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) 
         let asking = questions.iter().filter(|it| sets(it, name));
         let keys = asking.flat_map(|it| &it.answers).map(|it| it.key.as_str());
         let keys: Vec<&str> = keys.collect();
-        // Without a key the variable is known to be unanswered.
-        let is_known = key.is_empty() || keys.is_empty() || keys.contains(&key.as_str());
-        (!is_known).then(|| {
-            let keys = wording::list(keys, MAX_LISTED);
-            format!("unknown answer: {name:?} has no answer {key:?}; its answers are {keys}")
-        })
+        if key.is_empty() || keys.is_empty() || keys.contains(&key.as_str()) {
+            return None;
+        }
+        let keys = wording::list(keys, MAX_LISTED);
+        Some(format!(
+            "unknown answer: {name:?} has no answer {key:?}; its answers are {keys}"
+        ))
     });
-    unused.chain(unknown).map(|line| sanitize(&line)).collect()
+    unused.chain(unknown).collect()
 }
 
 /// Whether the question may set the variable: its own name, or a full name that ends in it. The
@@ -212,89 +198,53 @@ fn sets(question: &PreviewQuestion, variable: &str) -> bool {
     variable == question.name || name.is_some_and(|(_, name)| name == question.name)
 }
 
-/// Reads what the response does not say: which levels may see the task, and for each subtask step
-/// whose task is hidden, for whom that is and whether it is published. What cannot be read is left
-/// out.
-async fn explain(
+/// Whether the task is published and for whom, which the response does not say; and the same of
+/// the hidden task of each subtask step, by the index of the step. What cannot be read is left out.
+async fn audiences(
     client: &Client,
     args: &PreviewArgs,
-    document: Option<TaskDocument>,
+    source: Source,
     preview: &PreviewTaskResponse,
-) -> Reasons {
-    let mut reasons = Reasons::default();
-    let root = preview.task.clone().unwrap_or_default();
-    let guide = match document {
-        Some(document) => document,
-        None => match guides::read(client, &root.guid).await {
-            Ok(stored) => stored.document,
-            Err(_) => return reasons,
-        },
+) -> BTreeMap<Option<usize>, String> {
+    let guide = match source {
+        Source::Document(document) => Some(document),
+        Source::Guid(guid) => guides::read(client, &guid).await.ok().map(|it| it.document),
     };
-    let task = guide.task.clone().unwrap_or_default();
-    reasons.levels = match args.level {
-        None => Some("roles are not looked at without --level".to_owned()),
-        Some(_) => {
-            let is_for_level = !root.reasons().any(|it| it == VisibilityReason::Level);
-            (!is_for_level).then(|| format!("the task is {}", wording::levels(&task)))
-        }
+    let guide = guide.unwrap_or_default();
+    let without_level = match args.level {
+        Some(_) => "",
+        None => " (levels are ignored without --level)",
     };
-    let steps = all_steps(&guide.steps);
-    let managed = all_managed(&guide.steps);
+    let audience = |task: &Task| wording::audience(task) + without_level;
+    let root = guide.task.iter().map(|task| (None, audience(task)));
+    let mut audiences: BTreeMap<Option<usize>, String> = root.collect();
+    let (steps, managed) = (all_steps(&guide.steps), all_managed(&guide.steps));
     for (index, step) in preview.steps.iter().enumerate() {
-        if !step
-            .reasons()
-            .any(|it| it == VisibilityReason::SubtaskHidden)
-        {
+        let mut reasons = step.reasons();
+        if !reasons.any(|it| it == VisibilityReason::SubtaskHidden) {
             continue;
         }
         // The steps of a subtask, if they are listed, follow its step.
         let below = preview.steps.get(index + 1);
         let below = below.filter(|below| below.via.len() > step.via.len());
-        let known = steps
-            .iter()
-            .find(|known| !step.guid.is_empty() && known.guid == step.guid);
+        let known = steps.iter().find(|known| known.guid == step.guid);
         let guid = match (below, known) {
-            (Some(below), _) if !below.task.is_empty() => below.task.clone(),
-            (_, Some(known)) => known.subtask_id.clone(),
-            _ => String::new(),
+            (Some(below), _) if !below.task.is_empty() => below.task.as_str(),
+            (_, Some(known)) if !known.guid.is_empty() => known.subtask_id.as_str(),
+            _ => "",
         };
         let title = step.title.as_ref().map(|title| title.text.as_str());
-        let is_meant = |task: &Task, name: &str| match guid.is_empty() {
-            true => task.guid.is_empty() && title == Some(name),
-            false => task.guid == guid,
-        };
-        let in_guide = managed.iter().find_map(|(value, document)| {
-            document
-                .task
-                .as_ref()
-                .filter(|task| is_meant(task, &value.value))
+        let mut managed = managed.iter().filter_map(|(value, document)| {
+            let task = document.task.as_ref()?;
+            let has_title = !guid.is_empty() || title == Some(value.value.as_str());
+            (task.guid == guid && has_title).then_some(task)
         });
-        let task = match in_guide {
+        let task = match managed.next() {
             Some(task) => Some(task.clone()),
             None if guid.is_empty() => None,
-            None => guides::get_task(client, &guid).await.ok(),
+            None => guides::get_task(client, guid).await.ok(),
         };
-        reasons
-            .subtasks
-            .extend(task.map(|task| (index, hidden_for(&task, args))));
+        audiences.extend(task.map(|task| (Some(index), audience(&task))));
     }
-    reasons
-}
-
-/// Why a task is hidden.
-fn hidden_for(task: &Task, args: &PreviewArgs) -> Vec<String> {
-    let mut lines = Vec::new();
-    let is_published = task.published.is_none_or(|it| it == PUBLISHED);
-    if !is_published && !args.include_unpublished {
-        lines.push("its task is not published".to_owned());
-    }
-    // A document without roles makes a task for every level.
-    if let Some(level) = args.level
-        && !task.roles.is_empty()
-        && !task.roles().any(|role| role == level)
-    {
-        let (levels, level) = (wording::levels(task), wording::level(level));
-        lines.push(format!("its task is {levels}, not for {level}"));
-    }
-    lines
+    audiences
 }

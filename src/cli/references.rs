@@ -3,21 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{ArgGroup, Args};
-use console::Term;
 
 use super::{
-    CliError, Format, PAGE_SIZE, document, guides,
-    layout::{TableColumn, table, with_hanging_indent_on},
-    out::{self, print_array, sanitize},
+    CliError, Format, PAGE_SIZE, guides,
+    out::{print_list, print_note, sanitize},
     wording,
 };
 use crate::{
     client::Client,
     config::{TaskRef, value},
     domain::analysis::parse_account_name,
-    proto::v1::{
-        ListReferencesRequest, ListTasksRequest, Reference, ReferenceKind, Step, StepType,
-    },
+    proto::v1::{ListReferencesRequest, ListTasksRequest, Reference, ReferenceKind},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -47,42 +43,33 @@ pub(super) async fn references(
         Some(task) => guides::find(client, task).await?.to_string(),
         None => String::new(),
     };
-    let variable = args.variable.clone().unwrap_or_default();
     let message = ListReferencesRequest {
-        task: task.clone(),
-        variable: variable.clone(),
+        task,
+        variable: args.variable.clone().unwrap_or_default(),
         answer: args.answer.clone().unwrap_or_default(),
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
     let listed = client.list(message, |page| page.references).await?;
-    if format == Format::Json {
-        return print_array(document::json_list("Reference", &listed)?);
+    let mut names = BTreeMap::new();
+    if format == Format::Text {
+        let advice = match listed.is_empty() {
+            true => nothing_found(client, args),
+            false => other_names(client, args, &listed),
+        };
+        print_note(&sanitize(&advice));
+        // A reference has the id of its task alone.
+        let tasks = guides::list(client, ListTasksRequest::default()).await?;
+        names.extend(tasks.into_iter().map(|task| (task.guid, task.name)));
     }
-    if !task.is_empty() && !variable.is_empty() {
-        print_full_names(client, &task, &variable).await;
-    }
-    if listed.is_empty() {
-        print_nothing_found(client, args);
-        return Ok(());
-    }
-    // A reference has the id of its task alone.
-    let tasks = guides::list(client, ListTasksRequest::default())
-        .await?
-        .into_iter();
-    let names: BTreeMap<String, String> = tasks.map(|task| (task.guid, task.name)).collect();
-    if task.is_empty() {
-        print_own_names(client, &variable, &listed);
-    }
-    let rows = listed.into_iter().map(|reference| row(reference, &names));
-    out::print(&table(COLUMNS, rows.collect()))
+    let columns = ["KIND", "TASK", "STEP OR TASK", "CONDITION", "PATH", "TITLE"];
+    print_list(format, "Reference", &listed, columns, |it| row(it, &names))
 }
 
 /// Says what was looked for and not found, and where names and answers are found.
-fn print_nothing_found(client: &Client, args: &ReferencesArgs) {
+fn nothing_found(client: &Client, args: &ReferencesArgs) -> String {
     let Some(variable) = &args.variable else {
-        out::print_error("no step refers to this task, and no answer manages it");
-        return;
+        return "no step refers to this task, and no answer manages it".to_owned();
     };
     let answered = match &args.answer {
         Some(answer) => format!(" with the answer {answer:?}"),
@@ -100,68 +87,43 @@ fn print_nothing_found(client: &Client, args: &ReferencesArgs) {
             format!("`{show}` shows the names and answers of a guide")
         }
     };
-    print_wrapped(&format!(
-        "nothing in {place} sets or reads {variable}{answered}: {advice}"
-    ));
+    format!("nothing in {place} sets or reads {variable}{answered}: {advice}")
 }
 
-/// Prints a command for each full name of the variable. Other guides read it by that name, and so
-/// do conditions with a `path`: an observation sets both its own name and the full one.
-async fn print_full_names(client: &Client, task: &str, variable: &str) {
-    let Ok(stored) = guides::read(client, task).await else {
-        return;
+/// Where the other name of the variable is read. An observation sets its own name, which only its
+/// task reads, and the full one.
+fn other_names(client: &Client, args: &ReferencesArgs, listed: &[Reference]) -> String {
+    let Some(variable) = &args.variable else {
+        return String::new();
     };
-    let sets = |step: &&Step| {
-        let mut configs = step.feedback_config.iter();
-        step.r#type() == StepType::Observation && configs.any(|config| config.name == variable)
-    };
-    let products = stored
-        .document
-        .steps
-        .iter()
-        .filter(sets)
-        .map(Step::product_id);
-    for product in products.collect::<BTreeSet<i64>>() {
-        let full = format!("components.{product}.{variable}");
-        let command = client.command(&format!("references --variable {full}"));
-        print_wrapped(&format!(
-            "conditions may read it by its full name, too: `{command}` lists them"
-        ));
+    match (&args.task, parse_account_name(variable)) {
+        (Some(_), None) => format!(
+            "conditions may read it by its full name, too: `{}` lists them, with the product of \
+             the step that sets it",
+            client.command(&format!(
+                "references --variable components.PRODUCT.{variable}"
+            ))
+        ),
+        (None, Some((_, own))) => {
+            let setters = listed.iter().filter(|it| it.kind() == ReferenceKind::Sets);
+            let tasks: BTreeSet<&str> = setters
+                .filter_map(|it| Some(it.place.as_ref()?.task.as_str()))
+                .collect();
+            let commands = tasks.into_iter().take(MAX_OWN_NAMES).map(|task| {
+                let command = format!("references --task {task} --variable {own}");
+                format!("`{}`", client.command(&command))
+            });
+            match commands.collect::<Vec<String>>().as_slice() {
+                [] => String::new(),
+                commands => format!("readers of the own name: {}", commands.join(", ")),
+            }
+        }
+        _ => String::new(),
     }
 }
 
-/// Names the tasks whose conditions may read an account-wide variable by its own name.
-fn print_own_names(client: &Client, variable: &str, listed: &[Reference]) {
-    let Some((_, own)) = parse_account_name(variable) else {
-        return;
-    };
-    let setters = listed.iter().filter(|it| it.kind() == ReferenceKind::Sets);
-    let tasks = setters.filter_map(|it| Some(it.place.as_ref()?.task.as_str()));
-    let tasks: BTreeSet<&str> = tasks.collect();
-    for task in tasks.into_iter().take(MAX_OWN_NAMES) {
-        let command = client.command(&format!("references --task {task} --variable {own}"));
-        print_wrapped(&format!("readers of the own name: `{command}` lists them"));
-    }
-}
-
-/// Prints a line to standard error, wrapped at the width of the terminal.
-fn print_wrapped(line: &str) {
-    let wrapped = with_hanging_indent_on(&Term::stderr(), "", &sanitize(line));
-    out::print_error(wrapped.trim_end());
-}
-
-const COLUMNS: [TableColumn; 6] = [
-    TableColumn::Text("KIND"),
-    TableColumn::Text("TASK"),
-    TableColumn::Text("STEP OR TASK"),
-    TableColumn::Text("CONDITION"),
-    TableColumn::Text("PATH"),
-    TableColumn::Text("TITLE"),
-];
-
-fn row(reference: Reference, names: &BTreeMap<String, String>) -> [String; 6] {
-    let kind = wording::name(reference.kind().as_str_name(), "REFERENCE_KIND_");
-    let place = reference.place.unwrap_or_default();
+fn row(reference: &Reference, names: &BTreeMap<String, String>) -> [String; 6] {
+    let place = reference.place.clone().unwrap_or_default();
     let name = names.get(&place.task).cloned().unwrap_or_default();
     let id = match place.step.as_str() {
         "" => place.task,
@@ -171,5 +133,6 @@ fn row(reference: Reference, names: &BTreeMap<String, String>) -> [String; 6] {
         "" => String::new(),
         operator => wording::comparison(operator, &reference.targets),
     };
-    [kind, name, id, condition, place.path, place.title].map(|text| sanitize(&text))
+    let kind = wording::name(reference.kind().as_str_name(), "REFERENCE_KIND_");
+    [kind, name, id, condition, place.path, place.title]
 }

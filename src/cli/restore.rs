@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use console::Term;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -85,7 +84,7 @@ pub(super) async fn restore(
             print_error(text(&revision, &answer, true).trim_end());
         }
         if !changes.is_empty() {
-            print_error(changes::text(&changes, &Term::stderr(), 2).trim_end());
+            out::print_note(&changes::text(&changes, 2));
         }
         remarks(&document, &answer, true)
             .iter()
@@ -109,7 +108,7 @@ pub(super) async fn restore(
     }
     out::print(&text(&revision, &answer, args.dry_run))?;
     if args.dry_run {
-        out::print(&changes::text(&changes, &Term::stdout(), 2))?;
+        out::print_text(&changes::text(&changes, 2))?;
     }
     let remarks = remarks(&document, &answer, args.dry_run);
     out::print(

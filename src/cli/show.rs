@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use console::style;
-use prost_types::{Value, value::Kind};
+use serde_json::Value;
 
 use super::{
-    CliError, Format, document,
+    CliError, Format,
+    document::{self, value_text},
     guide_ref::GuideRef,
     guides,
     layout::Branch,
@@ -56,7 +57,7 @@ pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Re
         languages,
         full: args.full,
     };
-    out::print(&tree.guide(&document).text())
+    out::print_text(&tree.guide(&document).text())
 }
 
 struct GuideTree {
@@ -88,20 +89,17 @@ impl GuideTree {
     }
 
     fn task_lines(&self, task: &Task) -> Vec<String> {
-        let mut about = vec![
-            format!("product {}", task.product_id()),
-            out::published_state(task.published()),
-            wording::levels(task),
-        ];
-        if task.r#type() == TaskType::Linked {
-            about.push("linked".to_owned());
-        }
+        let linked = match task.r#type() {
+            TaskType::Linked => ", linked",
+            _ => "",
+        };
+        let (product, audience) = (task.product_id(), wording::audience(task));
         let name = |it: &TaskTranslation| it.name.clone();
         let name = self.text(&task.translations, name, &task.name);
         let mut lines = vec![
             style(sanitize(&name)).bold().to_string(),
             ids(&task.guid, task.external_id()),
-            about.join(", "),
+            format!("product {product}, {audience}{linked}"),
         ];
         lines.extend(when(task.dependencies.as_ref()));
         let translations = task.translations.iter();
@@ -111,21 +109,17 @@ impl GuideTree {
 
     /// `manager` is the place of the observation whose answer leads here.
     fn step_lines(&self, place: usize, step: &Step, manager: Option<usize>) -> Vec<String> {
-        let cost = match step.cost() {
-            0 => String::new(),
-            cost => format!(", cost {cost}"),
-        };
-        let state = match step.published() {
-            1 => String::new(),
-            other => {
-                let state = format!("[{}]", out::published_state(other));
-                format!(" {}", style(state).red())
-            }
+        let state = match step.published {
+            Some(1) | None => String::new(),
+            other => format!(
+                " {}",
+                style(format!("[{}]", wording::published(other))).red()
+            ),
         };
         let title = |it: &StepTranslation| it.title.clone();
         let title = self.text(&step.translations, title, &step.title);
         let title = style(sanitize(&title)).bold();
-        let kind = style(format!("{}{cost}", wording::kind(step.r#type()))).cyan();
+        let kind = wording::step_kind(step.r#type(), step.cost());
         let mut lines = vec![
             format!("{place}. {kind}: {title}{state}"),
             ids(&step.guid, step.external_id()),
@@ -138,11 +132,14 @@ impl GuideTree {
             });
         }
         lines.extend(when(step.dependencies.as_ref()));
-        lines.extend(wording::contents(step, self.hidden_texts(step)));
+        lines.extend(self.contents(step));
         if self.full {
             lines.extend(self.long_texts(step));
         }
-        lines.extend(wording::looping(step));
+        if step.looping.is_some() {
+            let looping = field_json(step, "looping");
+            lines.push(format!("repeats {}", sanitize(&value_text(&looping))));
+        }
         let translations = step.translations.iter();
         lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
         lines
@@ -182,28 +179,37 @@ impl GuideTree {
             |it: &StepTranslation| Some(it.instructions.clone()).filter(|list| !list.is_empty());
         let translated = self.find(&step.translations, instructions);
         let mark = self.mark(translated.as_ref().map(|(tag, _)| *tag));
-        let instructions = translated.map_or_else(|| step.instructions.clone(), |(_, it)| it);
-        lines.extend(instructions.into_iter().map(|instruction| {
-            let kind = Some(Kind::StructValue(instruction));
-            format!(
-                "instruction {}{mark}",
-                sanitize(&wording::json(&Value { kind }))
-            )
+        let shown = Step {
+            instructions: translated.map_or_else(|| step.instructions.clone(), |(_, it)| it),
+            ..Step::default()
+        };
+        let instructions = field_json(&shown, "instructions");
+        let instructions = instructions.as_array().into_iter().flatten();
+        lines.extend(instructions.map(|instruction| {
+            let text = sanitize(&value_text(instruction));
+            format!("instruction {text}{mark}")
         }));
         lines
     }
 
-    /// Phrases for the texts that are not shown, such as `a text of 120 characters`.
-    fn hidden_texts(&self, step: &Step) -> Vec<String> {
-        if self.full {
-            return Vec::new();
-        }
+    /// What a step holds in addition to its title: phrases for texts that are not shown, such as
+    /// `a text of 120 characters`, and its lists.
+    fn contents(&self, step: &Step) -> Option<String> {
         let body = step.body.as_ref().map(|body| match body.chars().count() {
             1 => "a text of 1 character".to_owned(),
             count => format!("a text of {count} characters"),
         });
         let instructions = wording::instruction_count(step.instructions.len());
-        body.into_iter().chain(instructions).collect()
+        let hidden_texts = body.into_iter().chain(instructions).filter(|_| !self.full);
+        let lists = [
+            ("parts", &step.parts),
+            ("skills", &step.skills),
+            ("tags", &step.tags),
+        ];
+        let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        let lists = lists.map(|(name, list)| format!("{name} {}", sanitize(&list.join(", "))));
+        let contents: Vec<String> = hidden_texts.chain(lists).collect();
+        (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
     }
 
     /// The translated text, or that of the source; with a mark if it is not in the language.
@@ -236,6 +242,11 @@ impl GuideTree {
             _ => String::new(),
         }
     }
+}
+
+fn field_json(step: &Step, field: &str) -> Value {
+    let json = document::json("Step", step).unwrap_or_default();
+    json.get(field).cloned().unwrap_or_default()
 }
 
 /// The id of a task or step, and the caller's own if it has one.

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use super::{
-    CliError, Format, document, guides,
-    layout::{TableColumn, table},
-    out::{self, print_array},
+    CliError, Format, guides,
+    out::{self, print_list},
     wording,
 };
 use crate::{
@@ -35,16 +34,14 @@ pub async fn list_translation_work(
 ) -> Result<(), CliError> {
     let task = find_task(settings).await?;
     let listed = translate::list_work(settings, task).await?;
-    if format == Format::Json {
-        return print_array(document::json_list("TranslationWork", &listed)?);
-    }
     let is_outdated = |work: &&TranslationWork| work.state() == TranslationState::Outdated;
     let outdated = listed.iter().filter(is_outdated).count();
     let missing = listed.len() - outdated;
-    if !listed.is_empty() {
-        out::print(&table(COLUMNS, listed.iter().map(row).collect()))?;
+    let columns = ["STATE", "LANGUAGE", "KIND", "GUID", "TITLE"];
+    print_list(format, "TranslationWork", &listed, columns, row)?;
+    if format == Format::Text {
+        out::print_error(&format!("{missing} missing, {outdated} outdated"));
     }
-    out::print_error(&format!("{missing} missing, {outdated} outdated"));
     Ok(())
 }
 
@@ -60,14 +57,6 @@ async fn find_task(settings: &TranslateConfig) -> Result<Option<TaskId>, CliErro
     })
 }
 
-const COLUMNS: [TableColumn; 5] = [
-    TableColumn::Text("STATE"),
-    TableColumn::Text("LANGUAGE"),
-    TableColumn::Text("KIND"),
-    TableColumn::Text("GUID"),
-    TableColumn::Text("TITLE"),
-];
-
 fn row(work: &TranslationWork) -> [String; 5] {
     let source = work.source.as_ref();
     let title = source.and_then(|source| source.title.as_ref().or(source.name.as_ref()));
@@ -76,6 +65,6 @@ fn row(work: &TranslationWork) -> [String; 5] {
         work.language.clone(),
         wording::name(work.kind().as_str_name(), "TRANSLATION_KIND_"),
         work.guid.clone(),
-        title.map_or_else(String::new, |title| out::sanitize(title)),
+        title.cloned().unwrap_or_default(),
     ]
 }

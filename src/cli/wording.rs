@@ -1,20 +1,23 @@
 //! Parts of a guide in words, each on one line.
 
+use std::fmt::Display;
+
 use clap::ValueEnum;
+use console::style;
 use prost_types::{Timestamp, value::Kind};
 
 use crate::{
     cli::out,
     proto::v1::{
-        AccessLevel, Condition, DependencyGroup, LogicalOperator, Severity, Step, StepType, Task,
+        AccessLevel, Condition, DependencyGroup, LogicalOperator, StepType, Task,
         dependency_node::Node,
     },
 };
 
-/// A name of an enum of the contract in lower case, without its prefix.
+/// A name of an enum of the contract in words, without its prefix.
 pub(super) fn name(name: &str, prefix: &str) -> String {
     let name = name.strip_prefix(prefix).unwrap_or(name);
-    name.to_ascii_lowercase()
+    name.to_ascii_lowercase().replace('_', " ")
 }
 
 /// A time in UTC, to the second.
@@ -23,15 +26,28 @@ pub(super) fn time(time: Option<Timestamp>) -> String {
     seconds.map_or_else(String::new, |time| time.to_string())
 }
 
-pub(super) fn kind(kind: StepType) -> &'static str {
+pub(super) fn kind(kind: StepType) -> String {
     match kind {
-        StepType::Unspecified => "step",
-        StepType::Solution => "solution",
-        StepType::Observation => "observation",
-        StepType::Information => "information",
-        StepType::Subtask => "subtask",
-        StepType::End => "end",
-        StepType::Idp => "identified problem",
+        StepType::Idp => "identified problem".to_owned(),
+        kind => name(kind.as_str_name(), "STEP_TYPE_"),
+    }
+}
+
+/// The type of a step and its cost, such as `solution, cost 5`.
+pub(super) fn step_kind(step_type: StepType, cost: i32) -> impl Display {
+    let cost = match cost {
+        0 => String::new(),
+        cost => format!(", cost {cost}"),
+    };
+    style(kind(step_type) + &cost).cyan()
+}
+
+/// Whether a task or step is published, which is the default.
+pub(super) fn published(published: Option<i32>) -> String {
+    match published {
+        Some(0) => "hidden".to_owned(),
+        Some(1) | None => "published".to_owned(),
+        Some(other) => format!("state {other}"),
     }
 }
 
@@ -45,26 +61,17 @@ pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>, max: usize) -> 
     }
 }
 
-/// An access level, such as `tech`.
-pub(super) fn level(level: AccessLevel) -> String {
-    name(level.as_str_name(), "ACCESS_LEVEL_")
-}
-
-/// The levels that may see a task, such as `for user, tech`.
-pub(super) fn levels(task: &Task) -> String {
-    let levels: Vec<String> = task.roles().map(level).collect();
-    match levels.len() == AccessLevel::value_variants().len() {
-        true => "for everybody".to_owned(),
-        false => format!("for {}", levels.join(", ")),
-    }
-}
-
-pub(super) fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info | Severity::Off | Severity::Unspecified => "info",
-    }
+/// Whether a task is published and which levels may see it, such as `published, for user, tech`.
+pub(super) fn audience(task: &Task) -> String {
+    let levels = task.roles();
+    let levels = levels.map(|level| name(level.as_str_name(), "ACCESS_LEVEL_"));
+    let levels: Vec<String> = levels.collect();
+    let all = AccessLevel::value_variants().len();
+    let levels = match levels.is_empty() || levels.len() == all {
+        true => "everybody".to_owned(),
+        false => levels.join(", "),
+    };
+    format!("{}, for {levels}", published(task.published))
 }
 
 /// What must hold, such as `a is "on" and (b is "off" or c is greater than 3)`.
@@ -86,42 +93,32 @@ pub(super) fn group(group: &DependencyGroup) -> String {
 /// What must hold, with a line for each condition: those of a group are indented below
 /// `all of:` or `any of:`.
 pub(super) fn group_in_lines(group: &DependencyGroup) -> String {
-    let mut text = String::new();
-    add_group(group, 0, &mut text);
-    text
-}
-
-fn add_group(group: &DependencyGroup, indent: usize, text: &mut String) {
-    if group.nodes.is_empty() {
-        return;
-    }
     let operator = match group.operator() {
         LogicalOperator::And => "all of:",
         LogicalOperator::Or => "any of:",
         LogicalOperator::Unspecified => "group:",
     };
-    text.push_str(&format!("{:indent$}{operator}\n", ""));
-    let indent = indent + 2;
-    for node in group.nodes.iter().filter_map(|node| node.node.as_ref()) {
-        match node {
-            Node::Condition(it) => {
-                text.push_str(&format!("{:indent$}{}\n", "", condition(it)));
-            }
-            Node::Group(inner) => add_group(inner, indent, text),
-        }
+    let nodes = group.nodes.iter().filter_map(|node| node.node.as_ref());
+    let below = nodes.map(|node| match node {
+        Node::Condition(it) => condition(it) + "\n",
+        Node::Group(inner) => group_in_lines(inner),
+    });
+    let below: String = below.collect();
+    match below.is_empty() {
+        true => below,
+        false => format!("{operator}\n{}", textwrap::indent(&below, "  ")),
     }
 }
 
 pub(super) fn condition(condition: &Condition) -> String {
-    let Condition {
-        variable,
-        operator,
-        targets,
-        path,
-    } = condition;
+    let comparison = comparison(&condition.operator, &condition.targets);
+    format!("{} {comparison}", out::sanitize(&variable(condition)))
+}
+
+/// The full name of the variable that a condition reads.
+pub(super) fn variable(Condition { path, variable, .. }: &Condition) -> String {
     let dot = if path.is_empty() { "" } else { "." };
-    let variable = out::sanitize(&format!("{path}{dot}{variable}"));
-    format!("{variable} {}", comparison(operator, targets))
+    format!("{path}{dot}{variable}")
 }
 
 /// What holds of a variable, such as `is one of "on", "off"`.
@@ -144,25 +141,13 @@ pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> Stri
 /// begins and ends.
 pub(super) fn target(value: &prost_types::Value) -> String {
     match &value.kind {
-        Some(Kind::StringValue(_) | Kind::NumberValue(_) | Kind::BoolValue(_)) => json(value),
+        Some(Kind::StringValue(text)) => format!("{text:?}"),
+        Some(Kind::NumberValue(number)) => number.to_string(),
+        Some(Kind::BoolValue(value)) => value.to_string(),
         Some(Kind::NullValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {
             "an unknown value".to_owned()
         }
     }
-}
-
-/// What a step holds in addition to its title: phrases for texts that are not shown, such as
-/// `a text of 120 characters`, and its lists.
-pub(super) fn contents(step: &Step, hidden_texts: Vec<String>) -> Option<String> {
-    let lists = [
-        ("parts", &step.parts),
-        ("skills", &step.skills),
-        ("tags", &step.tags),
-    ];
-    let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
-    let lists = lists.map(|(name, list)| format!("{name} {}", out::sanitize(&list.join(", "))));
-    let contents: Vec<String> = hidden_texts.into_iter().chain(lists).collect();
-    (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
 }
 
 /// How many instructions there are, if any.
@@ -171,39 +156,5 @@ pub(super) fn instruction_count(count: usize) -> Option<String> {
         0 => None,
         1 => Some("1 instruction".to_owned()),
         count => Some(format!("{count} instructions")),
-    }
-}
-
-pub(super) fn looping(step: &Step) -> Option<String> {
-    let looping = step.looping.as_ref()?;
-    let mut line = "repeats".to_owned();
-    if let Some(array) = &looping.array {
-        line.push_str(&format!(" over {}", json(array)));
-    }
-    if !looping.alias.is_empty() {
-        line.push_str(&format!(" as {}", out::sanitize(&looping.alias)));
-    }
-    if let Some(iterations) = &looping.iterations {
-        line.push_str(&format!(", rounds {}", json(iterations)));
-    }
-    Some(line)
-}
-
-pub(super) fn json(value: &prost_types::Value) -> String {
-    match &value.kind {
-        None | Some(Kind::NullValue(_)) => "null".to_owned(),
-        Some(Kind::BoolValue(value)) => value.to_string(),
-        Some(Kind::NumberValue(number)) => number.to_string(),
-        Some(Kind::StringValue(text)) => format!("{text:?}"),
-        Some(Kind::ListValue(list)) => {
-            let values: Vec<String> = list.values.iter().map(json).collect();
-            format!("[{}]", values.join(", "))
-        }
-        Some(Kind::StructValue(members)) => {
-            let members = members.fields.iter();
-            let members = members.map(|(name, value)| format!("{name:?}: {}", json(value)));
-            let members: Vec<String> = members.collect();
-            format!("{{{}}}", members.join(", "))
-        }
     }
 }

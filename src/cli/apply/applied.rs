@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use console::Term;
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -328,12 +327,8 @@ async fn drifted(
         false => by.join(", "),
     };
     let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
-    let terminal = Term::stderr();
-    let lines = changes::text(&changes, &terminal, 2);
-    let conflicts_text: String = conflicts
-        .iter()
-        .map(|it| it.text("the file", &terminal))
-        .collect();
+    let lines = changes::text(&changes, 2);
+    let conflicts_text: String = conflicts.iter().map(|it| it.text("the file")).collect();
     let advice = match conflicts.is_empty() {
         true => "--merge writes what has changed into the file, --overwrite takes it back",
         false => "write what has changed into the file, or take it back with --overwrite",

@@ -1,27 +1,26 @@
 //! Changes of a guide for people.
 
-use console::{Term, style};
+use console::style;
 use serde_json::Value;
 
 use super::{Change, ChangeKind, value_lines::field_lines};
-use crate::cli::{layout, out::sanitize};
+use crate::cli::out::sanitize;
 
-/// The changes in lines for a terminal that begin with `indent` spaces: those of a task or
-/// step below its name.
-pub(in crate::cli) fn text(changes: &[Change], terminal: &Term, indent: usize) -> String {
+/// The changes in lines that begin with `indent` spaces: those of a task or step below its name.
+pub(in crate::cli) fn text(changes: &[Change], indent: usize) -> String {
     let mut text = String::new();
     let mut subject = None;
     for change in changes {
         let next = (&change.task, &change.step, change.place);
         let is_field = change.kind == ChangeKind::Changed;
         if !is_field || subject != Some(next) {
-            text.push_str(&layout::indented(terminal, &head(change), indent));
+            text.push_str(&format!("{:indent$}{}\n", "", head(change)));
         }
         subject = is_field.then_some(next);
         if is_field {
             let lines = field_lines(&change.path, change.before.as_ref(), change.after.as_ref());
             let lines = lines.iter();
-            text.extend(lines.map(|line| layout::indented(terminal, line, indent + 2)));
+            text.extend(lines.map(|line| format!("{:indent$}  {line}\n", "")));
         }
     }
     text

@@ -4,7 +4,7 @@ use super::{
     model::{Graph, GraphNode},
     wrapped,
 };
-use crate::domain::step::StepType;
+use crate::proto::v1::StepType;
 
 /// The columns of a line in a box.
 const COLUMNS: usize = 40;
@@ -42,7 +42,7 @@ fn attributes(node: &GraphNode) -> String {
         Some(StepType::Subtask) => "component",
         Some(StepType::End) => "oval",
         Some(StepType::Idp) => "note",
-        Some(StepType::Solution | StepType::Information) => "box",
+        Some(StepType::Solution | StepType::Information | StepType::Unspecified) => "box",
     };
     let lines = node.lines().flat_map(|line| wrapped(&line, COLUMNS));
     let lines: Vec<String> = lines.collect();

@@ -1,7 +1,7 @@
 //! A picture as text of Mermaid, which code forges and editors draw.
 
 use super::model::{Graph, GraphNode};
-use crate::domain::step::StepType;
+use crate::proto::v1::StepType;
 
 pub(super) fn mermaid(graph: &Graph) -> String {
     let mut text = "flowchart TD\n".to_owned();
@@ -47,7 +47,7 @@ fn shape(node: &GraphNode) -> String {
         Some(StepType::Subtask) => ("[[", "]]"),
         Some(StepType::End) => ("([", "])"),
         Some(StepType::Idp) => ("[/", "/]"),
-        Some(StepType::Solution | StepType::Information) => ("(", ")"),
+        Some(StepType::Solution | StepType::Information | StepType::Unspecified) => ("(", ")"),
     };
     let lines: Vec<String> = node.lines().map(|line| escaped(&line)).collect();
     format!("{open}\"{}\"{close}", lines.join("<br>"))

@@ -5,19 +5,19 @@ use std::{
     ops::Range,
 };
 
+use prost_types::value::Kind;
+
 use crate::{
-    cli::{out::sanitize, wording},
-    domain::{
-        analysis::{account_name, full_name},
-        dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
-        feedback::Feedback,
-        ids::TaskId,
-        import::{Document, DocumentStep},
-        step::StepType,
-        task::Published,
+    cli::{out::sanitize, place::DOCUMENT, wording},
+    domain::shorthand,
+    messages::{
+        encode,
+        managed_documents::{managed_documents, values},
     },
-    messages::encode,
-    proto::v1,
+    proto::v1::{
+        Condition, DependencyGroup, LogicalOperator, Step, StepType, Task, TaskDocument,
+        dependency_node::Node,
+    },
 };
 
 /// Most answers that a step lists.
@@ -40,9 +40,8 @@ pub(super) struct Graph {
 pub(super) struct GraphNode {
     /// The type of a step; `None` for a task.
     pub kind: Option<StepType>,
-    /// The place of a step in its task, from 1; 0 for a task.
-    pub number: usize,
-    pub title: String,
+    /// The title, after the number of a step.
+    pub heading: String,
     /// Its answers, and its conditions if the edges do not show them.
     pub notes: Vec<String>,
     /// Whether it is not published.
@@ -52,248 +51,238 @@ pub(super) struct GraphNode {
 }
 
 impl Graph {
-    /// The picture of a document. `unreachable` are the paths of the steps and tasks that nobody
-    /// comes to.
-    pub fn of(document: &Document, unreachable: &BTreeSet<String>) -> Self {
+    /// The picture of a document that an import accepts. `unreachable` are the paths of the steps
+    /// and tasks that nobody comes to.
+    pub fn new(document: &TaskDocument, unreachable: &BTreeSet<String>) -> Self {
         let mut builder = GraphBuilder {
             unreachable,
             graph: Self::default(),
             conditions: Vec::new(),
             setters: BTreeMap::new(),
-            texts: BTreeMap::new(),
             managed: Vec::new(),
             subtasks: Vec::new(),
-            task_nodes: BTreeMap::new(),
+            tasks: BTreeMap::new(),
         };
-        builder.add_task(document, None);
+        builder.add_task(document, DOCUMENT, None);
         builder.finish()
     }
 }
 
 impl GraphNode {
-    /// The lines of its text: what it is, its title, and the notes.
+    /// The lines of its text: what it is, its heading, and the notes.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        let heading = [self.kind_text(), self.heading()].into_iter();
+        let heading = [self.kind_text(), self.heading.clone()].into_iter();
         heading.chain(self.notes.iter().cloned())
-    }
-
-    /// The title, after the number of a step.
-    pub fn heading(&self) -> String {
-        match self.number {
-            0 => self.title.clone(),
-            number => format!("{number}. {}", self.title),
-        }
     }
 
     /// What it is, such as `end` or `solution, hidden`.
     pub fn kind_text(&self) -> String {
-        let kind = self.kind.map(StepType::number);
-        let kind = kind.and_then(|kind| v1::StepType::try_from(kind).ok());
-        let kind = kind.map_or("task", wording::kind);
+        let kind = self.kind.map_or("task".to_owned(), wording::kind);
         let hidden = if self.is_hidden { ", hidden" } else { "" };
         let unreachable = match self.is_unreachable {
             true => ", unreachable",
             false => "",
         };
-        format!("{kind}{hidden}{unreachable}")
+        kind + hidden + unreachable
     }
 }
+
+type Setters<'a> = BTreeMap<(Option<usize>, String), Vec<(usize, &'a Step)>>;
 
 struct GraphBuilder<'a> {
     unreachable: &'a BTreeSet<String>,
     graph: Graph,
     /// The nodes that have conditions, each with its task.
-    conditions: Vec<(usize, usize, Group)>,
+    conditions: Vec<(usize, usize, DependencyGroup)>,
     /// The observations that set a name: for the account, or within a task.
-    setters: BTreeMap<(Option<usize>, String), Vec<usize>>,
-    /// The texts of the answers of observations by their keys.
-    texts: BTreeMap<(usize, String), String>,
+    setters: Setters<'a>,
     /// Observations with the tasks that they manage, and the texts of these answers.
     managed: Vec<(usize, usize, String)>,
-    subtasks: Vec<(usize, TaskId)>,
-    task_nodes: BTreeMap<TaskId, usize>,
+    subtasks: Vec<(usize, &'a Step)>,
+    /// The nodes of managed tasks by their ids.
+    tasks: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> GraphBuilder<'a> {
     /// Adds a task and what it manages; the index of its node. A managed task has the name of its
     /// answer.
-    fn add_task(&mut self, document: &Document, answer: Option<&str>) -> usize {
-        let Document {
-            path, task, steps, ..
-        } = document;
-        let first = self.graph.nodes.len();
-        let index = self.graph.tasks.len();
-        let decoded = task.new.as_ref();
-        let name = decoded.map(|task| task.name.as_str());
-        let content = decoded.map(|task| &task.content);
+    fn add_task(&mut self, document: &'a TaskDocument, path: &str, answer: Option<&str>) -> usize {
+        let (first, index) = (self.graph.nodes.len(), self.graph.tasks.len());
+        let task = document.task.as_ref();
+        let name = task.map(|task| task.name.as_str());
         self.graph.nodes.push(GraphNode {
             kind: None,
-            number: 0,
-            title: sanitize(answer.or(name).unwrap_or_default()),
+            heading: sanitize(answer.or(name).unwrap_or_default()),
             notes: Vec::new(),
-            is_hidden: content.is_some_and(|it| it.published != Published::default()),
+            is_hidden: task.is_some_and(|task| task.published.is_some_and(|it| it != 1)),
             is_unreachable: self.unreachable.contains(&format!("{path}.task")),
         });
-        self.task_nodes.extend(task.guid.map(|guid| (guid, first)));
-        let dependencies = content.and_then(|content| content.dependencies.clone());
+        let group =
+            task.and_then(|task: &Task| conditions(&task.dependencies, &task.dependency_shorthand));
         self.conditions
-            .extend(dependencies.map(|group| (first, index, group)));
-        let questions: Vec<Option<Feedback>> = steps
-            .iter()
-            .zip(1..)
-            .map(|(step, number)| self.add_step(step, number, index))
-            .collect();
+            .extend(group.map(|group| (first, index, group)));
+        for (step, place) in document.steps.iter().zip(0..) {
+            self.add_step(step, place, path, index);
+        }
         self.graph.tasks.push(first..self.graph.nodes.len());
-        for ((step, question), observation) in steps.iter().zip(questions).zip(first + 1..) {
-            let question = question.filter(|it| it.linked);
-            let values = question.iter().flat_map(|it| &it.values);
-            for (value, managed) in values.zip(&step.values) {
-                if let Some(document) = managed.document.as_deref() {
-                    let node = self.add_task(document, Some(value.value.as_str()));
-                    let ids = managed.ids.iter().map(|id| (*id, node));
-                    self.task_nodes.extend(ids);
-                    let text = sanitize(value.value.as_str());
-                    self.managed.push((observation, node, text));
+        for ((step, place), node) in document.steps.iter().zip(0..).zip(first + 1..) {
+            for (value, managed) in managed_documents(step) {
+                let position = values(step).position(|it| it.key == value.key);
+                let position = position.unwrap_or_default();
+                let below = format!(
+                    "{path}.steps[{place}].feedback_config[0].values[{position}].task_json"
+                );
+                let task = self.add_task(managed, &below, Some(value.value.as_str()));
+                let guid = managed.task.as_ref().map_or("", |task| task.guid.as_str());
+                for id in [guid, value.link.as_str()] {
+                    if !id.is_empty() {
+                        self.tasks.insert(id, task);
+                    }
                 }
+                self.managed.push((node, task, sanitize(&value.value)));
             }
         }
         first
     }
 
-    /// Adds a step, and returns its question.
-    fn add_step(&mut self, step: &DocumentStep, number: usize, task: usize) -> Option<Feedback> {
-        let kind = step.step_type();
+    fn add_step(&mut self, step: &'a Step, place: usize, path: &str, task: usize) {
         let node = self.graph.nodes.len();
-        let decoded = step.new.clone();
-        let title = match kind {
-            Some(StepType::Subtask) => step.title.as_deref(),
-            _ => decoded.as_ref().map(|step| step.title.as_str()),
-        };
-        if let (Some(StepType::Subtask), Some(subtask)) = (kind, step.subtask.guid) {
-            self.subtasks.push((node, subtask));
+        if step.r#type() == StepType::Subtask {
+            self.subtasks.push((node, step));
         }
         let mut notes = Vec::new();
-        if let Some(observation) = &decoded
-            && let Some(feedback) = observation.kind.observation_feedback()
-        {
-            let name = feedback.name.as_str();
-            let wide = (None, account_name(observation.product, name));
-            for key in [wide, (Some(task), name.to_owned())] {
-                self.setters.entry(key).or_default().push(node);
+        if step.r#type() == StepType::Observation {
+            for config in &step.feedback_config {
+                let full = format!("components.{}.{}", step.product_id(), config.name);
+                for key in [(None, full), (Some(task), config.name.clone())] {
+                    self.setters.entry(key).or_default().push((node, step));
+                }
             }
-            for value in &feedback.values {
-                let key = (node, value.key.as_str().to_owned());
-                self.texts.insert(key, value.value.as_str().to_owned());
-            }
-            let answers = feedback.values.iter().take(MAX_ANSWERS);
-            notes.extend(answers.map(|it| format!("{}: {}", it.key.as_str(), it.value.as_str())));
-            if feedback.values.len() > MAX_ANSWERS {
-                let others = feedback.values.len() - MAX_ANSWERS;
-                notes.push(format!("and {others} more answers"));
+            let answers = values(step).map(|it| format!("{}: {}", it.key, it.value));
+            notes.extend(answers.take(MAX_ANSWERS).map(|it| sanitize(&it)));
+            match values(step).count().saturating_sub(MAX_ANSWERS) {
+                0 => {}
+                others => notes.push(format!("and {others} more answers")),
             }
         }
-        let content = decoded.as_ref().map(|step| &step.content);
         self.graph.nodes.push(GraphNode {
-            kind,
-            number,
-            title: sanitize(title.unwrap_or_default()),
-            notes: notes.iter().map(|note| sanitize(note)).collect(),
-            is_hidden: content.is_some_and(|it| it.published != Published::default()),
-            is_unreachable: self.unreachable.contains(&step.path),
+            kind: Some(step.r#type()),
+            heading: format!("{}. {}", place + 1, sanitize(&step.title)),
+            notes,
+            is_hidden: step.published.is_some_and(|it| it != 1),
+            is_unreachable: self.unreachable.contains(&format!("{path}.steps[{place}]")),
         });
-        let decoded = decoded?;
-        let dependencies = decoded.content.dependencies;
+        let group = conditions(&step.dependencies, &step.dependency_shorthand);
         self.conditions
-            .extend(dependencies.map(|group| (node, task, group)));
-        decoded.kind.into_feedback()
+            .extend(group.map(|group| (node, task, group)));
     }
 
     fn finish(mut self) -> Graph {
-        let mut edges: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
-        let mut words: BTreeMap<usize, &str> = BTreeMap::new();
+        let mut edges: BTreeMap<(usize, usize), String> = BTreeMap::new();
         for (node, task, group) in &self.conditions {
-            words.insert(
-                *node,
-                match group.operator {
-                    LogicalOperator::And => " AND ",
-                    LogicalOperator::Or => " OR ",
-                },
-            );
+            let word = match group.operator() {
+                LogicalOperator::Or => " OR ",
+                LogicalOperator::And | LogicalOperator::Unspecified => " AND ",
+            };
             let mut are_all_drawn = true;
-            group.for_each_condition(&mut |condition| {
-                let name = full_name(condition);
+            let mut labels: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+            for condition in all_conditions(group) {
+                let name = wording::variable(condition);
                 let own = self.setters.get(&(Some(*task), name.clone()));
                 let setters = own.or_else(|| self.setters.get(&(None, name)));
                 are_all_drawn &= setters.is_some_and(|setters| setters.len() <= MAX_SETTERS);
-                let setters = setters.into_iter().flatten().filter(|it| *it != node);
-                for setter in setters.take(MAX_SETTERS) {
-                    let labels = edges.entry((*setter, *node)).or_default();
-                    let label = answers(condition, &|key| {
-                        let text = self.texts.get(&(*setter, key.to_owned()));
-                        text.map_or(key, String::as_str).to_owned()
-                    });
+                let setters = setters.into_iter().flatten();
+                let setters = setters.filter(|(setter, _)| setter != node);
+                for (setter, step) in setters.take(MAX_SETTERS) {
+                    let labels = labels.entry(*setter).or_default();
+                    let label = answers(condition, step);
                     if !labels.contains(&label) {
                         labels.push(label);
                     }
                 }
-            });
-            let is_single = matches!(group.nodes.as_slice(), [Node::Condition(_)]);
+            }
+            let labels = labels.into_iter();
+            edges.extend(labels.map(|(setter, labels)| ((setter, *node), labels.join(word))));
+            let is_single = match group.nodes.as_slice() {
+                [only] => matches!(only.node, Some(Node::Condition(_))),
+                _ => false,
+            };
             if let Some(node) = self.graph.nodes.get_mut(*node)
                 && !(is_single && are_all_drawn)
             {
-                let group = encode::json::dependency_group(Group::clone(group));
                 node.notes
-                    .insert(0, format!("if {}", wording::group(&group)));
+                    .insert(0, format!("if {}", wording::group(group)));
             }
         }
         for (observation, task, text) in self.managed {
-            edges
-                .entry((observation, task))
-                .or_insert_with(|| vec![text]);
+            edges.entry((observation, task)).or_insert(text);
         }
-        for (step, task) in self.subtasks {
-            let managed = self.task_nodes.get(&task).copied();
-            let name = managed.and_then(|node| self.graph.nodes.get(node));
-            let name = name.map_or_else(|| format!("task {task}"), |node| node.title.clone());
+        for (node, step) in self.subtasks {
+            let task = self.tasks.get(step.subtask_id.as_str());
+            if let Some(task) = task {
+                edges.entry((node, *task)).or_default();
+            }
+            let name = task.and_then(|task| self.graph.nodes.get(*task));
+            let name = match (name, step.subtask_external_id()) {
+                (Some(task), _) => task.heading.clone(),
+                (None, "") => format!("task {}", sanitize(&step.subtask_id)),
+                (None, external_id) => format!("task {}", sanitize(external_id)),
+            };
             if let Some(node) = self
                 .graph
                 .nodes
-                .get_mut(step)
-                .filter(|it| it.title.is_empty())
+                .get_mut(node)
+                .filter(|_| step.title.is_empty())
             {
-                node.title = name;
-            }
-            if let Some(managed) = managed {
-                edges
-                    .entry((step, managed))
-                    .or_insert_with(|| vec![String::new()]);
+                node.heading.push_str(&name);
             }
         }
-        for ((from, to), labels) in edges {
-            let targets = self.graph.edges.entry(from).or_default();
-            let word = words.get(&to).copied().unwrap_or_default();
-            targets.push((to, labels.join(word)));
+        for ((from, to), label) in edges {
+            self.graph.edges.entry(from).or_default().push((to, label));
         }
         self.graph
     }
 }
 
+/// The conditions of a task or step, which may be written as a shorthand.
+fn conditions(
+    group: &Option<DependencyGroup>,
+    shorthand: &Option<String>,
+) -> Option<DependencyGroup> {
+    let parsed = || {
+        let group = shorthand::parse(shorthand.as_ref()?).ok()?;
+        Some(encode::json::dependency_group(group))
+    };
+    let group = group.clone().or_else(parsed);
+    group.filter(|group| !group.nodes.is_empty())
+}
+
+/// The conditions of a group and of those in it, in order.
+fn all_conditions(group: &DependencyGroup) -> Vec<&Condition> {
+    let nodes = group.nodes.iter().filter_map(|node| node.node.as_ref());
+    let conditions = nodes.flat_map(|node| match node {
+        Node::Condition(condition) => vec![condition],
+        Node::Group(inner) => all_conditions(inner),
+    });
+    conditions.collect()
+}
+
 /// The texts of the answers that a condition names, such as `Off OR Blinking` or `not Steady AND not Off`.
-fn answers(condition: &Condition, text_of: &dyn Fn(&str) -> String) -> String {
-    let targets = condition.targets.iter().map(|target| match target {
-        ConditionTarget::Text(text) if text.is_empty() => "\"\"".to_owned(),
-        ConditionTarget::Text(text) => sanitize(&text_of(text)),
-        ConditionTarget::Number(number) => number.to_string(),
-        ConditionTarget::Bool(truth) => truth.to_string(),
+fn answers(condition: &Condition, observation: &Step) -> String {
+    let targets = condition.targets.iter().map(|target| match &target.kind {
+        Some(Kind::StringValue(key)) if !key.is_empty() => {
+            let value = values(observation).find(|it| it.key == *key);
+            sanitize(value.map_or(key, |value| &value.value))
+        }
+        _ => wording::target(target),
     });
     let targets: Vec<String> = targets.collect();
-    match condition.operator {
-        Comparison::Equal => targets.join(" OR "),
-        Comparison::NotEqual => {
+    match condition.operator.as_str() {
+        "=" => targets.join(" OR "),
+        "!=" => {
             let targets = targets.iter().map(|target| format!("not {target}"));
             targets.collect::<Vec<_>>().join(" AND ")
         }
-        Comparison::Greater => format!("> {}", targets.concat()),
-        Comparison::Less => format!("< {}", targets.concat()),
+        operator => format!("{operator} {}", targets.concat()),
     }
 }

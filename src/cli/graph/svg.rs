@@ -10,7 +10,7 @@ use super::{
     model::{Graph, GraphNode},
     wrapped,
 };
-use crate::domain::step::StepType;
+use crate::proto::v1::StepType;
 
 const MARGIN: f32 = 24.0;
 const BOX_WIDTH: f32 = 400.0;
@@ -43,7 +43,7 @@ pub(super) fn svg(graph: &Graph) -> String {
     let x_of = |lane: usize| MARGIN + BOX_WIDTH + LABEL_WIDTH + lane as f32 * LANE_WIDTH;
     let width = x_of(lanes.iter().max().map_or(0, |lane| lane + 1)) + MARGIN;
     let height = boxes.last().map_or(0.0, NodeBox::bottom) + MARGIN;
-    let name = boxes.first().map_or("", |task| &task.node.title);
+    let name = boxes.first().map_or("", |task| &task.node.heading);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
          viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
@@ -84,8 +84,8 @@ struct NodeBox<'a> {
     node: &'a GraphNode,
     top: f32,
     height: f32,
-    title: Vec<String>,
-    notes: Vec<String>,
+    /// The lines of the text with their sizes.
+    texts: Vec<(String, f32)>,
 }
 
 /// Places the nodes below each other, each high enough for its text and its arrows.
@@ -98,11 +98,13 @@ fn place(graph: &Graph) -> Vec<NodeBox<'_>> {
     }
     let mut top = MARGIN;
     let nodes = graph.nodes.iter().enumerate().map(|(index, node)| {
-        let title = wrapped(&node.heading(), TITLE_COLUMNS);
         let notes = node.notes.iter();
         let notes = notes.flat_map(|note| wrapped(note, NOTE_COLUMNS));
-        let notes: Vec<String> = notes.collect();
-        let text = title.len() as f32 * TITLE_SIZE + (notes.len() + 1) as f32 * NOTE_SIZE;
+        let title = wrapped(&node.heading, TITLE_COLUMNS).into_iter();
+        let texts = [(node.kind_text(), NOTE_SIZE)].into_iter();
+        let texts = texts.chain(title.map(|line| (line, TITLE_SIZE)));
+        let texts: Vec<_> = texts.chain(notes.map(|line| (line, NOTE_SIZE))).collect();
+        let text: f32 = texts.iter().map(|(_, size)| size).sum();
         let arrows = arrows.get(&index).copied().unwrap_or_default() as f32 * ARROW_HEIGHT;
         if index > 0 {
             top += if node.kind.is_none() {
@@ -115,8 +117,7 @@ fn place(graph: &Graph) -> Vec<NodeBox<'_>> {
             node,
             top,
             height: (text * LINE_HEIGHT).max(arrows) + 2.0 * BOX_PADDING,
-            title,
-            notes,
+            texts,
         };
         top = placed.bottom();
         placed
@@ -173,7 +174,7 @@ fn arrows_of(
     colour: &str,
 ) -> String {
     let (right, start) = (MARGIN + BOX_WIDTH, from.bottom() - BOX_PADDING);
-    let source = escaped(&from.node.heading());
+    let source = escaped(&from.node.heading);
     let (mut low, mut high) = (start, start);
     let mut svg = String::new();
     for (to, label) in targets {
@@ -210,57 +211,43 @@ impl NodeBox<'_> {
     /// Draws it, and unless it is the last of its task, an arrow to the next one.
     fn svg(&self, is_last: bool) -> String {
         let Self {
-            node,
-            top,
-            height,
-            title,
-            notes,
+            node, top, height, ..
         } = self;
-        let fill = match node.kind {
-            None => "#dfe5ea",
-            Some(StepType::Observation) => "#e3effb",
-            Some(StepType::Solution) => "#e6f4e7",
-            Some(StepType::Idp) => "#fdf0d8",
-            Some(StepType::Information) => "#ffffff",
-            Some(StepType::Subtask) => "#f1e7f7",
-            Some(StepType::End) => "#eeeeee",
+        let (fill, radius) = match node.kind {
+            None => ("#dfe5ea", 8),
+            Some(StepType::Observation) => ("#e3effb", 8),
+            Some(StepType::Solution) => ("#e6f4e7", 8),
+            Some(StepType::Idp) => ("#fdf0d8", 8),
+            Some(StepType::Information | StepType::Unspecified) => ("#ffffff", 8),
+            Some(StepType::Subtask) => ("#f1e7f7", 8),
+            Some(StepType::End) => ("#eeeeee", 24),
         };
-        let radius = if node.kind == Some(StepType::End) {
-            24
-        } else {
-            8
+        let dashes = match node.is_hidden {
+            true => " stroke-dasharray=\"6 4\"",
+            false => "",
         };
-        let dashes = if node.is_hidden {
-            " stroke-dasharray=\"6 4\""
-        } else {
-            ""
-        };
-        let (stroke, thickness) = if node.is_unreachable {
-            (RED, 3)
-        } else {
-            (GREY, 1)
+        let (stroke, thickness, kind_color) = match node.is_unreachable {
+            true => (RED, 3, RED),
+            false => (GREY, 1, "#555e66"),
         };
         let mut svg = format!(
             "<rect x=\"{MARGIN}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{height}\" \
              rx=\"{radius}\" fill=\"{fill}\" stroke=\"{stroke}\" \
              stroke-width=\"{thickness}\"{dashes}/>\n"
         );
-        let mut y = top + BOX_PADDING;
-        let mut add = |text: &str, size: f32, style: &str| {
+        let (x, mut y) = (MARGIN + BOX_PADDING, top + BOX_PADDING);
+        for (index, (line, size)) in self.texts.iter().enumerate() {
             y += size * LINE_HEIGHT;
+            let style = match (index, *size) {
+                (0, _) => format!(" fill=\"{kind_color}\""),
+                (_, TITLE_SIZE) => " font-weight=\"600\"".to_owned(),
+                _ => String::new(),
+            };
+            let (baseline, line) = (y - 0.3 * size, escaped(line));
             svg.push_str(&format!(
-                "<text x=\"{}\" y=\"{}\" font-size=\"{size}\"{style}>{}</text>\n",
-                MARGIN + BOX_PADDING,
-                y - 0.3 * size,
-                escaped(text)
+                "<text x=\"{x}\" y=\"{baseline}\" font-size=\"{size}\"{style}>{line}</text>\n"
             ));
-        };
-        let colour = if node.is_unreachable { RED } else { "#555e66" };
-        add(&node.kind_text(), NOTE_SIZE, &format!(" fill=\"{colour}\""));
-        title
-            .iter()
-            .for_each(|text| add(text, TITLE_SIZE, " font-weight=\"600\""));
-        notes.iter().for_each(|text| add(text, NOTE_SIZE, ""));
+        }
         if !is_last {
             let (middle, bottom) = (MARGIN + BOX_WIDTH / 2.0, self.bottom());
             svg.push_str(&format!(

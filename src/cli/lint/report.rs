@@ -5,21 +5,19 @@ use std::{
     process::ExitCode,
 };
 
-use console::{Term, style};
+use console::style;
 use serde_json::{Value, json};
 
 use super::{Checked, LintArgs};
 use crate::{
     cli::{
         CliError, Format, document,
-        guide_file::FieldLines,
-        layout::{with_hanging_indent, with_hanging_indent_on},
-        out::{self, Results, print_error, sanitize},
-        place::{DOCUMENT, GuidePlace},
+        findings::FindingPlaces,
+        out::{self, Results, print_error, print_note, sanitize},
         wording,
     },
     domain::validation::{Rule, UncheckedVariable},
-    proto::v1::{Finding, FindingCounts, Place, Severity},
+    proto::v1::{Finding, FindingCounts, Severity},
 };
 
 /// What a check without a server leaves out.
@@ -27,12 +25,10 @@ const CHECKED_ALONE_NOTE: &str = "checked without the account: rules about its o
                                   left out, and tasks outside the files are not followed; --online \
                                   checks them too";
 
-/// The indentation of the text of a finding.
-const INDENT: &str = "    ";
-
 pub(super) struct LintReport<'a> {
     lint: &'a LintArgs,
     results: Results,
+    guides: usize,
     has_failed: bool,
     /// Whether guides were checked without a server.
     is_local: bool,
@@ -46,6 +42,7 @@ impl<'a> LintReport<'a> {
         Self {
             lint,
             results: Results::new(format),
+            guides: 0,
             has_failed: false,
             is_local,
             totals: FindingCounts::default(),
@@ -54,6 +51,8 @@ impl<'a> LintReport<'a> {
     }
 
     pub fn add(&mut self, guide: &str, checked: Result<Checked, CliError>) -> Result<(), CliError> {
+        self.guides += 1;
+        let guide = sanitize(guide);
         let checked = match checked {
             Ok(checked) => checked,
             Err(error) => {
@@ -67,8 +66,8 @@ impl<'a> LintReport<'a> {
         self.totals.warnings += checked.counts.warnings;
         self.totals.infos += checked.counts.infos;
         self.totals.undecided += checked.counts.undecided;
-        let text = self.text(guide, &checked);
-        self.results.add(&text, &json(guide, &checked)?)
+        let text = self.text(&guide, &checked);
+        self.results.add(&text, &json(&guide, &checked)?)
     }
 
     fn text(&mut self, guide: &str, checked: &Checked) -> String {
@@ -79,111 +78,74 @@ impl<'a> LintReport<'a> {
         };
         let counts = counts(&checked.counts);
         let mut text = format!("{}: {counts}{unchecked}\n", style(guide).bold());
-        let lines = checked.lines();
+        let places = FindingPlaces::new(&checked.document, &checked.text);
         // A variable that nobody sets is one finding in each place that reads it.
-        let mut printed: BTreeMap<&str, usize> = BTreeMap::new();
-        let unknown = Rule::UnknownVariable.text().id;
-        let unknown = checked.findings.iter().filter(|it| it.rule == unknown);
-        unknown.for_each(|it| *printed.entry(&it.message).or_default() += 1);
+        let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
         for finding in &checked.findings {
-            let places = match printed.get_mut(finding.message.as_str()) {
-                Some(places) => std::mem::take(places),
-                None => 1,
-            };
-            if places > 0 {
-                text.push_str(&self.finding_text(finding, places, checked, &lines));
+            if finding.rule == Rule::UnknownVariable.text().id {
+                *unknown.entry(&finding.message).or_default() += 1;
+            }
+        }
+        for finding in &checked.findings {
+            let count = unknown.get_mut(finding.message.as_str());
+            let count = count.map_or(1, std::mem::take);
+            if count > 0 {
+                text.push_str(&format!("  {}\n", places.line(finding)));
+                for line in self.details(finding, count, &places) {
+                    text.push_str(&format!("    {line}\n"));
+                }
             }
         }
         for UncheckedVariable { name, suggestion } in &checked.unchecked {
-            let line = format!(
-                "not checked without the account: whether an observation sets {name}; is \
+            text.push_str(&sanitize(&format!(
+                "  not checked without the account: whether an observation sets {name}; is \
                  {suggestion} meant?"
-            );
-            text.push_str(&with_hanging_indent("  ", &sanitize(&line)));
+            )));
+            text.push('\n');
         }
         text
     }
 
-    fn finding_text(
+    /// What belongs to a finding that `count` places have.
+    fn details(
         &mut self,
         finding: &Finding,
-        places: usize,
-        checked: &Checked,
-        lines: &FieldLines<'_>,
-    ) -> String {
-        let Finding {
-            task, step, path, ..
-        } = finding;
-        let severity = style(wording::severity(finding.severity()));
-        let severity = match finding.severity() {
-            Severity::Error => severity.red(),
-            Severity::Warning => severity.yellow(),
-            Severity::Info | Severity::Off | Severity::Unspecified => severity.cyan(),
-        };
-        let rule = style(sanitize(&finding.rule)).bold();
-        let mut text = format!("  {} {rule}\n", severity.bold());
-        let mut line = |lead: &str, line: &str| {
-            let lead = format!("{INDENT}{lead}");
-            text.push_str(&with_hanging_indent(&lead, &sanitize(line)));
-        };
-        let at = match step.as_str() {
-            _ if path.starts_with(DOCUMENT) => checked.in_file(path, lines),
-            "" => format!("task {task} {path}"),
-            step => format!("step {step} {path}"),
-        };
-        match places {
-            1 => line("at ", at.trim_end()),
-            count => {
-                let more = count - 1;
-                line(
-                    "at ",
-                    &format!("{}, and in {more} more places", at.trim_end()),
-                );
-            }
+        count: usize,
+        places: &FindingPlaces<'_>,
+    ) -> Vec<String> {
+        let mut lines = Vec::new();
+        if count > 1 {
+            lines.push(format!("and in {} more places", count - 1));
         }
-        if let Some(label) = checked.find(path, (task, step)).and_then(|it| it.label()) {
-            line("in ", &label);
-        }
-        match (finding.language.as_str(), self.lint.languages.is_empty()) {
-            ("", _) => {}
-            (language, false) => line("language ", language),
-            (language, true) => {
-                let note = format!("{language}, which the guide is translated into");
-                line("language ", &note);
-            }
-        }
-        line("", &finding.message);
         let answers = finding.example.iter().map(|answer| {
             let value = answer.value.as_ref().map(wording::target);
             format!("{} = {}", answer.name, value.unwrap_or_default())
         });
         let answers: Vec<String> = answers.collect();
         if !answers.is_empty() {
-            line("for example with ", &answers.join(", "));
+            lines.push(format!("for example with {}", answers.join(", ")));
         }
         if !finding.related.is_empty() {
-            line("", related_heading(&finding.rule));
+            lines.push(related_heading(&finding.rule).to_owned());
         }
-        for place in &finding.related {
-            line("  ", &checked.related_place(place, finding, lines));
-        }
+        let related = finding.related.iter();
+        lines.extend(related.map(|place| format!("  {}", places.related(place, finding))));
         // The hint names the field of the contract, which is a flag here.
         let hint = finding.hint.replace("`known_variables`", "`--variable`");
         if self.hints.insert(hint.clone()) {
-            line("to do: ", &hint);
+            lines.push(format!("to do: {hint}"));
         }
-        text
+        lines.iter().map(|line| sanitize(line)).collect()
     }
 
     /// Prints the totals of several guides.
-    pub fn end(self, guides: usize) -> Result<ExitCode, CliError> {
+    pub fn end(self) -> Result<ExitCode, CliError> {
         if self.results.is_text() {
-            if guides > 1 {
-                print_error(&format!("{guides} guides: {}", counts(&self.totals)));
+            if self.guides > 1 {
+                print_error(&format!("{} guides: {}", self.guides, counts(&self.totals)));
             }
             if self.is_local && !self.lint.closed {
-                let note = with_hanging_indent_on(&Term::stderr(), "", CHECKED_ALONE_NOTE);
-                print_error(note.trim_end());
+                print_note(CHECKED_ALONE_NOTE);
             }
         }
         self.results.end()?;
@@ -235,43 +197,6 @@ fn counts(counts: &FindingCounts) -> String {
     match parts.collect::<Vec<String>>().as_slice() {
         [] => "no findings".to_owned(),
         parts => parts.join(", "),
-    }
-}
-
-impl Checked {
-    fn find(&self, path: &str, ids: (&str, &str)) -> Option<GuidePlace<'_>> {
-        GuidePlace::find(&self.document, path, ids)
-    }
-
-    /// A path in a document as its file has it, after the line where that is known.
-    fn in_file(&self, path: &str, lines: &FieldLines<'_>) -> String {
-        let place = self.find(path, ("", ""));
-        lines.with_line(&place.map_or_else(|| path.to_owned(), |it| it.path_as_written(path)))
-    }
-
-    /// The place, the condition there, if any, and the title of its step, unless the finding is in
-    /// the same step.
-    fn related_place(&self, place: &Place, finding: &Finding, lines: &FieldLines<'_>) -> String {
-        let Place {
-            task,
-            step,
-            path,
-            title,
-        } = place;
-        let id = if step.is_empty() { task } else { step };
-        let mut text = match path.starts_with(DOCUMENT) {
-            true => self.in_file(path, lines),
-            false => format!("{id} {path}").trim().to_owned(),
-        };
-        let at = self.find(path, (task, step));
-        if let Some(condition) = at.and_then(|place| place.condition(path)) {
-            text.push_str(&format!(": {condition}"));
-        }
-        let is_of_other_file = path.contains(": document") && !path.starts_with(DOCUMENT);
-        if !title.is_empty() && (is_of_other_file || *step != finding.step) {
-            text.push_str(&format!(" in \"{title}\""));
-        }
-        text
     }
 }
 

@@ -7,29 +7,25 @@ use prost_types::value::Kind;
 
 use crate::{
     cli::{
-        layout::{Branch, with_hanging_indent},
-        out::sanitize,
+        layout::Branch,
+        out::{sanitize, step_count},
         wording,
     },
     proto::v1::{
-        ConditionTrace, LogicalOperator, OpenVariable, PreviewAnswer, PreviewQuestion,
-        PreviewTaskResponse, PreviewText, PreviewedStep, PreviewedTask, StepType, TraceReason,
-        TracedCondition, Truth, Visibility, VisibilityReason, condition_trace::Node,
+        ConditionTrace, LogicalOperator, OpenVariable, PreviewQuestion, PreviewTaskResponse,
+        PreviewText, PreviewedStep, PreviewedTask, StepType, TraceReason, TracedCondition, Truth,
+        Visibility, VisibilityReason, condition_trace::Node,
     },
 };
 
-/// What the response of a preview does not say.
-#[derive(Default)]
-pub(super) struct Reasons {
-    /// A line about levels.
-    pub levels: Option<String>,
-    /// Lines for subtask steps, by the index of the step in the response.
-    pub subtasks: BTreeMap<usize, Vec<String>>,
-}
-
-/// The tree of the steps, and what is open. Texts that are not in `language` are marked;
-/// an empty `language` is that of the source.
-pub(super) fn text(preview: &PreviewTaskResponse, language: &str, reasons: &Reasons) -> String {
+/// The tree of the steps, and what is open. Texts that are not in `language` are marked; an empty
+/// `language` is that of the source. `audiences` says for whom the task is, and the tasks of
+/// subtask steps.
+pub(super) fn text(
+    preview: &PreviewTaskResponse,
+    language: &str,
+    audiences: &BTreeMap<Option<usize>, String>,
+) -> String {
     let PreviewTaskResponse {
         task,
         steps,
@@ -39,56 +35,35 @@ pub(super) fn text(preview: &PreviewTaskResponse, language: &str, reasons: &Reas
         ..
     } = preview;
     let task = task.clone().unwrap_or_default();
-    let mut leaves: Vec<Branch> = traces([("the task", &task.trace)]);
-    let mut left = steps.iter().enumerate().collect();
-    let context = TreeContext { language, reasons };
-    leaves.extend(context.step_branches(&mut left, 0, task.visibility()));
+    let audience = audiences.get(&None).into_iter();
+    let audience = audience.map(|it| Branch::leaf(format!("the task is {it}")));
+    let mut leaves: Vec<Branch> = audience.chain(traced("the task", &task.trace)).collect();
+    let tree = StepTree {
+        language,
+        audiences,
+    };
+    let mut listed = steps.iter().enumerate().collect();
+    leaves.extend(tree.branches(&mut listed, 0, task.visibility()));
     let mut text = Branch::new(task_lines(&task), leaves).text();
-    if let Some(next) = next_observation.last() {
-        let step = steps.iter().find(|step| {
-            let via = via(next_observation).iter().map(|id| without_index(id));
-            step.guid == without_index(next) && step.via.iter().eq(via) && is_open(step)
-        });
-        let title = step
-            .map(|step| shown(step.title.as_ref()))
-            .unwrap_or_default();
-        text.push_str(&with_hanging_indent(
-            "next observation: ",
-            match title.is_empty() {
-                true => next.clone(),
-                false => format!("{title} {}", without_index(next)),
-            }
-            .trim(),
-        ));
+    if let Some(id) = next_observation.last() {
+        // Steps of a document may have no ids, and are named by their indexes.
+        let guid = if id.starts_with('#') { "" } else { id };
+        let next = steps.iter().find(|step| is_open(step));
+        let next = next.filter(|it| it.guid == guid && it.via.len() + 1 == next_observation.len());
+        let next = next.map(|step| format!("{} {guid}", shown(step.title.as_ref())));
+        let next = next.as_ref().unwrap_or(id).trim();
+        text.push_str(&format!("next observation: {next}\n"));
     }
     for variable in open_variables {
-        let line = open_variable(variable, steps);
-        text.push_str(&with_hanging_indent("open: ", &line));
+        text.push_str(&format!("open: {}\n", open_variable(variable, steps)));
     }
     for name in hidden_answers {
-        text.push_str(&with_hanging_indent("answered but not asked: ", name));
+        text.push_str(&format!("answered but not asked: {}\n", sanitize(name)));
     }
-    if shows_outdated(&task, steps) {
-        let meaning = "a translation whose source text has changed since";
-        text.push_str(&with_hanging_indent("[outdated]: ", meaning));
-    }
-    let levels = reasons.levels.iter();
-    text.extend(levels.map(|line| with_hanging_indent("levels: ", line)));
     text
 }
 
-/// Whether a text of the tree is marked as an outdated translation.
-fn shows_outdated(task: &PreviewedTask, steps: &[PreviewedStep]) -> bool {
-    let of_steps = steps.iter().flat_map(|step| {
-        let answers = step.question.iter().flat_map(|question| &question.answers);
-        let values = answers.flat_map(|answer| &answer.value);
-        step.title.iter().chain(&step.body).chain(values)
-    });
-    task.name.iter().chain(of_steps).any(|text| text.outdated)
-}
-
-/// Whether the step is a visible observation without an answer. Steps of a document may have
-/// no ids, and the first of those that are open is the next observation.
+/// Whether the step is a visible observation without an answer.
 fn is_open(step: &PreviewedStep) -> bool {
     let mut question = step.question.iter();
     step.visibility() == Visibility::Visible
@@ -96,96 +71,64 @@ fn is_open(step: &PreviewedStep) -> bool {
         && question.any(|question| question.answer.is_none())
 }
 
-/// The id of a step; empty for the index of one that has none.
-fn without_index(id: &str) -> &str {
-    if id.starts_with('#') { "" } else { id }
-}
-
-/// The subtask steps by which the last of the ids is reached.
-fn via(ids: &[String]) -> &[String] {
-    ids.split_last().map_or(&[], |(_, via)| via)
-}
-
 fn task_lines(task: &PreviewedTask) -> Vec<String> {
     let name = style(shown(task.name.as_ref())).bold();
     let state = state(task.visibility(), task.reasons(), Visibility::Visible);
     let mut lines = vec![format!("{name} {state}")];
-    // A document without an id has none.
-    if !task.guid.is_empty() {
-        lines.push(style(&task.guid).dim().to_string());
-    }
+    lines.extend(guid_line(&task.guid));
     lines
 }
 
-/// What the branches of steps depend on in addition to the steps.
-struct TreeContext<'a> {
-    language: &'a str,
-    reasons: &'a Reasons,
+/// A document may have no ids.
+fn guid_line(guid: &str) -> Option<String> {
+    (!guid.is_empty()).then(|| style(guid).dim().to_string())
 }
 
-impl TreeContext<'_> {
+struct StepTree<'a> {
+    language: &'a str,
+    audiences: &'a BTreeMap<Option<usize>, String>,
+}
+
+impl StepTree<'_> {
     /// The branches of the steps at this depth, each with the steps of its subtask, which
     /// follow it. `reached` says whether their task, and the step that leads to it, is visible.
-    fn step_branches(
+    fn branches(
         &self,
         steps: &mut VecDeque<(usize, &PreviewedStep)>,
         depth: usize,
         reached: Visibility,
     ) -> Vec<Branch> {
         let mut branches = Vec::new();
-        while steps
-            .front()
-            .is_some_and(|(_, step)| step.via.len() >= depth)
-        {
-            let Some((index, step)) = steps.pop_front() else {
-                break;
-            };
-            let subtask_lines = self.reasons.subtasks.get(&index).into_iter().flatten();
-            let mut leaves: Vec<Branch> = subtask_lines
-                .map(|line| Branch::new(vec![line.clone()], Vec::new()))
-                .collect();
-            leaves.extend(traces([
-                ("the step", &step.trace),
-                ("its task", &step.subtask_trace),
-            ]));
+        while let Some((index, step)) = steps.pop_front_if(|(_, step)| step.via.len() >= depth) {
+            let audience = self.audiences.get(&Some(index)).into_iter();
+            let audience = audience.map(|it| Branch::leaf(format!("its task is {it}")));
+            let mut leaves: Vec<Branch> = audience.collect();
+            leaves.extend(traced("the step", &step.trace));
+            leaves.extend(traced("its task", &step.subtask_trace));
             leaves.extend(step.question.as_ref().map(question));
-            leaves.extend(self.step_branches(steps, depth + 1, step.visibility()));
-            let lines = step_lines(branches.len() + 1, step, self.language, reached);
+            leaves.extend(self.branches(steps, depth + 1, step.visibility()));
+            let lines = self.lines(branches.len() + 1, step, reached);
             branches.push(Branch::new(lines, leaves));
         }
         branches
     }
-}
 
-fn step_lines(place: usize, step: &PreviewedStep, asked: &str, reached: Visibility) -> Vec<String> {
-    let PreviewedStep {
-        guid,
-        cost,
-        title,
-        body,
-        instructions,
-        instructions_language,
-        ..
-    } = step;
-    let cost = match cost {
-        0 => String::new(),
-        cost => format!(", cost {cost}"),
-    };
-    let kind = style(format!("{}{cost}", wording::kind(step.r#type()))).cyan();
-    let title = style(shown(title.as_ref())).bold();
-    let state = state(step.visibility(), step.reasons(), reached);
-    let mut lines = vec![format!("{place}. {kind}: {title} {state}")];
-    if !guid.is_empty() {
-        lines.push(style(guid).dim().to_string());
+    fn lines(&self, place: usize, step: &PreviewedStep, reached: Visibility) -> Vec<String> {
+        let kind = wording::step_kind(step.r#type(), step.cost);
+        let title = style(shown(step.title.as_ref())).bold();
+        let state = state(step.visibility(), step.reasons(), reached);
+        let mut lines = vec![format!("{place}. {kind}: {title} {state}")];
+        lines.extend(guid_line(&step.guid));
+        let language = match step.instructions_language.as_str() {
+            "" => String::new(),
+            language if language == self.language => String::new(),
+            language => format!(" [{}]", sanitize(language)),
+        };
+        let instructions = wording::instruction_count(step.instructions.len());
+        lines.extend(instructions.map(|it| it + &language));
+        lines.extend(step.body.iter().map(|body| shown(Some(body))));
+        lines
     }
-    let language = match instructions_language.as_str() {
-        "" => String::new(),
-        language if language == asked => String::new(),
-        language => format!(" [{}]", sanitize(language)),
-    };
-    lines.extend(wording::instruction_count(instructions.len()).map(|it| it + &language));
-    lines.extend(body.iter().map(|body| shown(Some(body))));
-    lines
 }
 
 /// `[visible]`, or whether it is hidden or undetermined, and why. `reached` is the visibility
@@ -202,7 +145,7 @@ fn state(
         (VisibilityReason::TaskHidden, _, Visibility::Undetermined) => {
             "the task may be hidden".to_owned()
         }
-        _ => wording::name(reason.as_str_name(), "VISIBILITY_REASON_").replace('_', " "),
+        _ => wording::name(reason.as_str_name(), "VISIBILITY_REASON_"),
     });
     let reasons: Vec<String> = reasons.collect();
     let name = wording::name(visibility.as_str_name(), "VISIBILITY_");
@@ -219,70 +162,63 @@ fn state(
 
 /// A text, marked if it is not in the language asked for or not current.
 fn shown(text: Option<&PreviewText>) -> String {
-    let Some(PreviewText {
-        text,
-        language,
-        fallback,
-        outdated,
-    }) = text
-    else {
+    let Some(text) = text else {
         return String::new();
     };
-    let language = match language.as_str() {
+    let language = match text.language.as_str() {
         "" => "source",
         language => language,
     };
-    let mark = match (fallback, outdated) {
-        (false, false) => String::new(),
-        (true, false) => format!(" [{language}]"),
-        (false, true) => " [outdated]".to_owned(),
-        (true, true) => format!(" [{language}, outdated]"),
+    let marks = [(text.fallback, language), (text.outdated, "outdated")];
+    let marks: Vec<&str> = marks
+        .into_iter()
+        .filter_map(|(is_set, mark)| is_set.then_some(mark))
+        .collect();
+    let mark = match marks.as_slice() {
+        [] => String::new(),
+        marks => format!(" [{}]", marks.join(", ")),
     };
-    sanitize(&format!("{text}{mark}"))
+    sanitize(&format!("{}{mark}", text.text))
 }
 
 fn question(question: &PreviewQuestion) -> Branch {
-    let PreviewQuestion {
-        name,
-        answers,
-        answer,
-    } = question;
-    let known = match answer.as_ref().map(|answer| &answer.kind) {
+    let known = match question.answer.as_ref().map(|answer| &answer.kind) {
         None => String::new(),
         Some(None | Some(Kind::NullValue(_))) => ", not answered".to_owned(),
         Some(Some(_)) => {
-            let answer = answer.as_ref().map(wording::target).unwrap_or_default();
-            format!(", answered {}", style(sanitize(&answer)).green())
+            let answer = question.answer.as_ref().map(wording::target);
+            let answer = sanitize(&answer.unwrap_or_default());
+            format!(", answered {}", style(answer).green())
         }
     };
-    let head = format!("asks {}{known}", style(sanitize(name)).magenta());
-    let answers = answers.iter().map(|answer| {
-        let PreviewAnswer { key, value, link } = answer;
-        let line = format!("{}: {}", sanitize(key), shown(value.as_ref()));
-        match link.as_str() {
-            "" => Branch::new(vec![line], Vec::new()),
-            link => Branch::new(vec![line, format!("leads to task {link}")], Vec::new()),
+    let name = style(sanitize(&question.name)).magenta();
+    let answers = question.answers.iter().map(|answer| {
+        let line = format!(
+            "{}: {}",
+            sanitize(&answer.key),
+            shown(answer.value.as_ref())
+        );
+        let mut lines = vec![line];
+        if !answer.link.is_empty() {
+            lines.push(format!("leads to task {}", answer.link));
         }
+        Branch::new(lines, Vec::new())
     });
-    Branch::new(vec![head], answers.collect())
+    Branch::new(vec![format!("asks {name}{known}")], answers.collect())
 }
 
-/// Why conditions hold or not, each named by what they are conditions of.
-fn traces<const N: usize>(traces: [(&str, &Option<ConditionTrace>); N]) -> Vec<Branch> {
-    let traces = traces.into_iter();
-    let present = traces.filter_map(|(of, trace)| Some((of, trace.as_ref()?)));
-    let branches = present.map(|(of, trace)| {
-        let head = format!("the conditions of {of} are {}", truth(trace.result()));
-        Branch::new(vec![head], vec![traced(trace)])
-    });
-    branches.collect()
+/// Why the conditions of something hold or not.
+fn traced(of: &str, trace: &Option<ConditionTrace>) -> Option<Branch> {
+    let trace = trace.as_ref()?;
+    let head = format!("the conditions of {of} are {}", truth(trace.result()));
+    Some(Branch::new(vec![head], vec![trace_branch(trace)]))
 }
 
-fn traced(trace: &ConditionTrace) -> Branch {
+fn trace_branch(trace: &ConditionTrace) -> Branch {
+    let truth = truth(trace.result());
     match &trace.node {
         Some(Node::Condition(condition)) => {
-            let line = format!("{}: {}", truth(trace.result()), compared(condition));
-            Branch::new(vec![line], Vec::new())
+            Branch::leaf(format!("{truth}: {}", compared(condition)))
         }
         Some(Node::Group(group)) => {
             let all = match group.operator() {
@@ -290,8 +226,8 @@ fn traced(trace: &ConditionTrace) -> Branch {
                 LogicalOperator::Or => "one of these",
                 LogicalOperator::Unspecified => "these",
             };
-            let line = format!("{}: {all}", truth(trace.result()));
-            Branch::new(vec![line], group.nodes.iter().map(traced).collect())
+            let nodes = group.nodes.iter().map(trace_branch).collect();
+            Branch::new(vec![format!("{truth}: {all}")], nodes)
         }
         None => Branch::new(Vec::new(), Vec::new()),
     }
@@ -330,25 +266,21 @@ fn truth(truth: Truth) -> impl std::fmt::Display {
 
 fn open_variable(variable: &OpenVariable, listed: &[PreviewedStep]) -> String {
     let OpenVariable { name, steps, keys } = variable;
-    let mut asking = listed.iter().filter(|step| {
+    let asking = listed.iter().filter(|step| {
         let mut question = step.question.iter();
         question.any(|question| super::sets(question, name))
     });
-    let is_asked_by_hidden_steps = asking.next().is_some_and(|first| {
-        let is_hidden = |step: &PreviewedStep| step.visibility() == Visibility::Hidden;
-        is_hidden(first) && asking.all(is_hidden)
-    });
-    let asked = match is_asked_by_hidden_steps {
+    let asking: Vec<Visibility> = asking.map(PreviewedStep::visibility).collect();
+    let only_hidden = !asking.is_empty() && asking.iter().all(|it| *it == Visibility::Hidden);
+    let asked = match only_hidden {
         true => "; only hidden steps ask for it",
         false => "",
     };
-    let steps = match steps {
-        1 => "1 step depends".to_owned(),
-        steps => format!("{steps} steps depend"),
-    };
+    let depend = if *steps == 1 { "depends" } else { "depend" };
+    let steps = step_count(usize::try_from(*steps).unwrap_or_default());
     let keys = match keys.as_slice() {
         [] => String::new(),
         keys => format!("; its answers are {}", keys.join(", ")),
     };
-    sanitize(&format!("{name}: {steps} on it{keys}{asked}"))
+    sanitize(&format!("{name}: {steps} {depend} on it{keys}{asked}"))
 }
