@@ -23,7 +23,7 @@ mod wanted;
 
 pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-    GuideDocument, ImportTarget, without_indexes,
+    GuideDocument, ImportDocument, ImportTarget, StepFields, SubtaskIds, without_indexes,
 };
 pub use plan::{Absent, plan};
 pub use restore::Restore;

@@ -288,17 +288,6 @@ impl Step {
         }
     }
 
-    /// Its fields, as those of a new step.
-    pub fn to_new(&self) -> NewStep {
-        NewStep {
-            task: self.task,
-            product: self.product,
-            title: self.title.clone(),
-            kind: self.kind.clone(),
-            content: self.content.clone(),
-        }
-    }
-
     /// The step with the fields of an update or an import, and how its links change. `edits_question`
     /// is whether these may set or clear the question. A subtask step keeps its title.
     pub fn edited(&self, new: NewStep, edits_question: bool) -> (Self, LinkChanges) {

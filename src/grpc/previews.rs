@@ -68,7 +68,7 @@ pub fn preview_task(
     field::check_expand(&message.expand, violations);
     let known = known_variables(message.known_variables, violations.at("known_variables"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let (source, document) = guide?.into_source(violations);
+    let (source, document) = guide?.into_source(violations)?;
     let (after, size) = start?;
     let call = PreviewCall {
         source,

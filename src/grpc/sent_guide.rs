@@ -7,6 +7,7 @@ use prost::Message;
 use crate::{
     domain::{
         ids::TaskId,
+        import::GuideDocument,
         sha256::Sha256,
         violation::{Reason, Violations},
     },
@@ -19,20 +20,24 @@ use crate::{
 pub enum SentGuide {
     Stored(TaskId),
     /// A document that is not stored, and its digest.
-    Document(Arc<SentDocument>, [u8; 32]),
+    Document(Box<SentDocument>, [u8; 32]),
 }
 
 impl SentGuide {
-    /// The guide and the digest of its document. Adds the violations in the document to those of the
-    /// request, if the request has any.
-    pub fn into_source(self, violations: &mut Violations) -> (GuideSource, Option<[u8; 32]>) {
-        match self {
+    /// The guide and the digest of its document. Like [`SentDocument::check`], `None` if it refuses the
+    /// request.
+    pub fn into_source(
+        self,
+        violations: &mut Violations,
+    ) -> Option<(GuideSource, Option<[u8; 32]>)> {
+        Some(match self {
             Self::Stored(task) => (GuideSource::Stored(task), None),
-            Self::Document(document, digest) => {
-                document.add_violations(violations);
+            Self::Document(sent, digest) => {
+                sent.check(violations)?;
+                let document = Arc::new(sent.decode(None));
                 (GuideSource::Document(document), Some(digest))
             }
-        }
+        })
     }
 }
 
@@ -44,7 +49,7 @@ pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
 /// The guide of a document that is not stored.
 pub fn document(message: v1::TaskDocument) -> SentGuide {
     let digest = content_digest(message.clone());
-    SentGuide::Document(Arc::new(SentDocument::unstored(message)), digest)
+    SentGuide::Document(Box::new(SentDocument::unstored(message)), digest)
 }
 
 /// The digest of a document without ids, which only tie its parts together, and without

@@ -14,7 +14,7 @@ use crate::{
         decide::DeleteTask,
         etag::GuideEtag,
         ids::TaskId,
-        import::{Absent, AbsentFields, AbsentSteps, Imported},
+        import::{Absent, AbsentFields, AbsentSteps, GuideDocument, ImportDocument, Imported},
         task::TaskFilter,
         violation::{Reason, Violations},
     },
@@ -156,10 +156,14 @@ fn import(request: ImportTaskRequest, violations: &mut Violations) -> Option<Imp
             );
         }
     }
-    document.add_violations(violations);
+    document.check(violations)?;
     Some(Import {
         target: document.target.clone(),
-        document: Box::new(document),
+        subtasks: document.subtasks(),
+        document: match document.reimport {
+            true => ImportDocument::Sent(Box::new(document)),
+            false => ImportDocument::New(Box::new(document.decode(None))),
+        },
         expected,
         absent: Absent {
             steps: absent?,

@@ -7,7 +7,7 @@ use prost::Message;
 use super::{
     page::PageTokens,
     previews::GuideCursor,
-    sent_guide::{self, SentGuide},
+    sent_guide,
 };
 use crate::{
     domain::{
@@ -21,7 +21,7 @@ use crate::{
         encode,
     },
     proto::v1::{self, validate_task_request::Source},
-    store::{FindingsCall, FindingsPage, ValidationCall, ValidationPage},
+    store::{FindingsCall, FindingsPage, GuideSource, ValidationCall, ValidationPage},
 };
 
 /// Decodes a request of ValidateTask.
@@ -45,12 +45,11 @@ pub fn validate_task(
     let known_fingerprint = message.known_fingerprint;
     field::refuse_nul(&known_fingerprint, violations.at("known_fingerprint"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let guide = guide?;
-    let replaced = match &guide {
-        SentGuide::Document(document, _) if replaces_stored => document.task_ids(),
-        SentGuide::Document(..) | SentGuide::Stored(_) => BTreeSet::new(),
+    let (source, document) = guide?.into_source(violations)?;
+    let replaced = match &source {
+        GuideSource::Document(document) if replaces_stored => document.task_ids(),
+        GuideSource::Document(_) | GuideSource::Stored(_) => BTreeSet::new(),
     };
-    let (source, document) = guide.into_source(violations);
     let (after, size) = start?;
     Some(ValidationCall {
         source,

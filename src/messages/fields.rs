@@ -74,7 +74,8 @@ impl ResourceFields {
         Some((name, *field_use))
     }
 
-    fn own(&self) -> impl Iterator<Item = (u32, &str, FieldUse)> {
+    /// Its own fields: their numbers, names, and uses.
+    pub fn own(&self) -> impl Iterator<Item = (u32, &str, FieldUse)> {
         let fields = self.fields.iter();
         fields.filter_map(|(numbers, (name, field_use))| match numbers[..] {
             [number] => Some((number, name.as_str(), *field_use)),

@@ -6,20 +6,13 @@
 use std::sync::LazyLock;
 
 use prost::Message;
-use prost_types::Timestamp as ProtoTimestamp;
 
 use super::{
-    decode::{self, json},
-    encode,
-    managed_documents::values,
-    sent_document::SentDocument,
-    wire,
+    encode, sent_document::decode_unstored, wire,
 };
 use crate::{
     domain::{
         history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
-        import::{Document, GuideDocument},
-        time::Timestamp,
     },
     proto::{decoded_size::DecodedSizes, v1},
 };
@@ -79,9 +72,7 @@ fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
     let mut message = stored.document?;
     clear_shorthands(&mut message);
-    let sent = SentDocument::unstored(message);
-    let mut document = sent.decode(None);
-    add_kept_fields(&mut document, sent.message())?;
+    let document = decode_unstored(message);
     document.violations.is_empty().then_some(KeptDocument {
         document,
         outdated: TranslatedFrom {
@@ -106,28 +97,6 @@ fn clear_shorthands(document: &mut v1::TaskDocument) {
             clear_shorthands(document);
         }
     }
-}
-
-/// Adds what only the document of a revision has.
-fn add_kept_fields(document: &mut Document, message: &v1::TaskDocument) -> Option<()> {
-    document.task.created = timestamp(message.task.as_ref()?.created_ts.unwrap_or_default());
-    for (step, message) in document.steps.iter_mut().zip(&message.steps) {
-        step.created = timestamp(message.created_ts.unwrap_or_default());
-        let r_data = message.r_data.clone();
-        let r_data = decode::all(|violations| json::members(r_data, violations.at("r_data")));
-        step.r_data = r_data.ok()?;
-        for (value, message) in step.values.iter_mut().zip(values(message)) {
-            if let (Some(document), Some(message)) = (&mut value.document, &message.task_json) {
-                add_kept_fields(document, message)?;
-            }
-        }
-    }
-    Some(())
-}
-
-fn timestamp(time: ProtoTimestamp) -> Timestamp {
-    let micros = time.seconds.saturating_mul(1_000_000);
-    Timestamp(micros.saturating_add(i64::from(time.nanos) / 1_000))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{
     encoded_resource::{EncodedResource, FieldKey, TRANSLATION},
     fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
     ignored::Ignored,
+    wire,
 };
 use crate::domain::{
     import::AbsentFields,
@@ -40,13 +41,6 @@ enum OtherFields {
     Kept,
     ReplacedIfSent,
     Replaced,
-}
-
-/// What a mask chooses of a stored task or step, and of the one that was sent.
-struct Choice<'m> {
-    kept: EncodedResource<'m>,
-    replaced: EncodedResource<'m>,
-    sent: EncodedResource<'m>,
 }
 
 /// An encoded task or step with the selected fields of another one.
@@ -149,41 +143,37 @@ impl Mask {
             }
     }
 
-    /// An encoded task or step with the selected fields of another one. Those that `not_honored`
-    /// names are not selected. `None` if the bytes are no messages.
-    pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Merged> {
-        let choice = self.choose(stored, sent, not_honored)?;
-        let (EncodedResource(mut merged), sent) = (choice.kept, choice.sent);
-        merged.extend(sent.0.iter().map(|(key, values)| (*key, values.clone())));
-        let mut merged = EncodedResource(merged);
-        let mut languages = merged.languages().len();
-        if languages > MAX_LANGUAGES {
-            // Those that were sent are still checked, and the decoder counts them.
-            let is_checked = |key: &FieldKey<'_>| key.0.is_none() || sent.0.contains_key(key);
-            merged.0.retain(|key, _| is_checked(key));
-            if merged.languages().len() > MAX_LANGUAGES {
-                languages = 0;
-            }
-        }
-        Some(Merged {
-            message: merged.encode(self.fields),
-            languages,
+    /// Whether each selected field was sent exactly as it is stored, so that [`Self::apply`] changes
+    /// nothing. The mask is of a document.
+    pub fn keeps_all(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> bool {
+        let (Some(stored), Some(sent)) = (wire::fields(stored), wire::fields(sent)) else {
+            return false;
+        };
+        let has = |number| sent.iter().any(|field| field.number == number);
+        let shorthand = self.fields.find(SHORTHAND);
+        let has_shorthand = shorthand.is_some_and(|(number, ..)| has(number));
+        self.fields.own().all(|(number, name, field_use)| {
+            let is_selected = match name {
+                SHORTHAND => has_shorthand,
+                // They say the same.
+                DEPENDENCIES if has_shorthand => has(number),
+                _ => {
+                    field_use == FieldUse::Honored
+                        && !not_honored.contains(&name)
+                        && self.selects_number(number, || has(number))
+                }
+            };
+            let [stored, sent] = [&stored, &sent].map(|message| {
+                let values = message.iter().filter(|field| field.number == number);
+                values.map(|field| field.whole)
+            });
+            !is_selected || stored.eq(sent)
         })
     }
 
-    /// Whether each selected field was sent exactly as it is stored. [`Self::apply`] then changes
-    /// nothing.
-    pub fn keeps_all(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> bool {
-        let choice = self.choose(stored, sent, not_honored);
-        choice.is_some_and(|choice| choice.replaced == choice.sent)
-    }
-
-    fn choose<'m>(
-        &self,
-        stored: &'m [u8],
-        sent: &'m [u8],
-        not_honored: &[&str],
-    ) -> Option<Choice<'m>> {
+    /// An encoded task or step with the selected fields of another one. Those that `not_honored`
+    /// names are not selected. `None` if the bytes are no messages.
+    pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Merged> {
         let mut stored = EncodedResource::read(self.fields, stored)?;
         let sent = EncodedResource::read(self.fields, sent)?;
         let has_shorthand =
@@ -230,23 +220,31 @@ impl Mask {
                     || named.is_some_and(|it| it.contains(&TRANSLATION) || it.contains(&number))
             }
         };
-        let (replaced, mut kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            stored.0.into_iter().partition(|(key, _)| is_selected(key));
+        let mut merged = stored;
+        merged.0.retain(|key, _| !is_selected(key));
         for tag in sent.languages() {
             // The decoder refuses a language that was sent twice, so it must meet both.
             let is_twice = || languages.get(&Language::parse(tag)) > Some(&1);
             if let Some(named) = named.get(tag)
                 && (named.contains(&lock) || is_twice())
             {
-                kept.entry((Some(tag), TRANSLATION)).or_default();
+                merged.0.entry((Some(tag), TRANSLATION)).or_default();
             }
         }
         let taken = sent.0.iter().filter(|(key, _)| is_selected(key));
-        let taken = taken.map(|(key, values)| (*key, values.clone()));
-        Some(Choice {
-            kept: EncodedResource(kept),
-            replaced: EncodedResource(replaced),
-            sent: EncodedResource(taken.collect()),
+        merged.0.extend(taken.map(|(key, values)| (*key, values.clone())));
+        let mut languages = merged.languages().len();
+        if languages > MAX_LANGUAGES {
+            // Those that were sent are still checked, and the decoder counts them.
+            let is_taken = |key: &FieldKey<'_>| sent.0.contains_key(key) && is_selected(key);
+            merged.0.retain(|key, _| key.0.is_none() || is_taken(key));
+            if merged.languages().len() > MAX_LANGUAGES {
+                languages = 0;
+            }
+        }
+        Some(Merged {
+            message: merged.encode(self.fields),
+            languages,
         })
     }
 }

@@ -33,7 +33,7 @@ use crate::{
 mod step_update;
 
 use step_update::StepUpdate;
-pub use step_update::{SUBTASK, SUBTASK_EXTERNAL_ID, TYPE_DEPENDENT};
+pub use step_update::{SUBTASK, SUBTASK_EXTERNAL_ID};
 
 /// The fields that a managed task takes from its value, or does not have.
 pub const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];

@@ -12,12 +12,12 @@ use crate::{
         Error,
         decide::WriteContext,
         ids::AccountId,
-        import::{Document, GuideDocument},
+        import::Document,
         time::Timestamp,
         validation::{DocumentSet, Rule},
         violation::Violations,
     },
-    messages::{decode, encode, sent_document::SentDocument},
+    messages::{decode, encode, sent_document::decode_unstored},
     proto::v1::{Severity, ValidationOptions},
 };
 
@@ -70,7 +70,7 @@ pub(super) fn check_files(
 
 /// The document of a file, which has no id twice.
 pub(super) fn decoded(file: &GuideFile) -> Result<Document, CliError> {
-    let decoded = SentDocument::unstored(file.document.clone()).decode(None);
+    let decoded = decode_unstored(file.document.clone());
     let checked = decoded.check_ids();
     checked.map_err(|violations| refused(&violations, file))?;
     Ok(decoded)

@@ -60,20 +60,34 @@ pub enum DocumentPath {
     Unlisted,
 }
 
+/// The document of an import.
+#[derive(Debug)]
+pub enum ImportDocument {
+    /// It creates its task.
+    New(Box<Document>),
+    /// It may change a stored task.
+    Sent(Box<dyn GuideDocument>),
+}
+
 /// A document of a request before its fields are decoded.
 pub trait GuideDocument: Debug + Send + Sync {
     /// Decodes it against the guide that is stored. A field that was not sent gets the value that it has
     /// after the import.
     fn decode(&self, stored: Option<&TaskTree>) -> Document;
+}
 
-    /// The document's ids of all tasks that subtask steps refer to.
-    fn subtasks(&self) -> BTreeSet<TaskId>;
+/// The ids of the tasks to which the subtask steps of a document refer.
+#[derive(Clone, Debug, Default)]
+pub struct SubtaskIds {
+    pub guids: BTreeSet<TaskId>,
+    pub external_ids: BTreeSet<ExternalId>,
+}
 
-    /// The external ids of the tasks that subtask steps refer to.
-    fn named_subtasks(&self) -> BTreeSet<ExternalId>;
-
-    /// How many steps it has, including the steps of nested documents.
-    fn step_count(&self) -> usize;
+impl SubtaskIds {
+    pub fn add(&mut self, subtask: SentSubtask) {
+        self.guids.extend(subtask.guid);
+        self.external_ids.extend(subtask.external_id);
+    }
 }
 
 /// A task with its steps as a document wants them.
@@ -123,9 +137,7 @@ pub struct DocumentStep {
     pub edits_question: bool,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
-    /// Its fields after the import; `None` if they are invalid, or the stored task has no step with its
-    /// id.
-    pub new: Option<NewStep>,
+    pub fields: StepFields,
     /// When the step of a revision was created.
     pub created: Timestamp,
     /// That of the step of a revision.
@@ -133,8 +145,44 @@ pub struct DocumentStep {
 }
 
 impl DocumentStep {
+    /// A step that the stored task does not have.
+    pub fn unknown(path: String, guid: Option<StepId>) -> Self {
+        Self {
+            path,
+            guid,
+            stored: None,
+            link: None,
+            subtask: SentSubtask::default(),
+            title: None,
+            edits_question: false,
+            values: Vec::new(),
+            fields: StepFields::Refused,
+            created: Timestamp::default(),
+            r_data: Map::new(),
+        }
+    }
+}
+
+/// The fields of a step after an import.
+#[derive(Debug)]
+pub enum StepFields {
+    /// They are invalid, or the stored task has no step with its id.
+    Refused,
+    /// They stay as they are stored.
+    Kept,
+    New(Box<NewStep>),
+}
+
+impl StepFields {
+    pub fn as_new(&self) -> Option<&NewStep> {
+        match self {
+            Self::New(new) => Some(new.as_ref()),
+            Self::Refused | Self::Kept => None,
+        }
+    }
+
     pub fn step_type(&self) -> Option<StepType> {
-        self.new.as_ref().map(|new| new.kind.step_type())
+        self.as_new().map(|new| new.kind.step_type())
     }
 }
 
@@ -169,7 +217,8 @@ impl Document {
     /// Whether all tasks and steps are valid.
     pub fn is_decoded(&self) -> bool {
         let mut documents = self.all().into_iter();
-        documents.all(|it| it.task.new.is_some() && it.steps.iter().all(|step| step.new.is_some()))
+        let is_refused = |step: &DocumentStep| matches!(step.fields, StepFields::Refused);
+        documents.all(|it| it.task.new.is_some() && !it.steps.iter().any(is_refused))
     }
 
     /// The ids that its tasks have, those of managed tasks included.
@@ -178,12 +227,21 @@ impl Document {
         tasks.filter_map(|task| task.guid).collect()
     }
 
+    /// The ids of the tasks to which subtask steps refer.
+    pub fn subtasks(&self) -> SubtaskIds {
+        let mut subtasks = SubtaskIds::default();
+        for step in self.all_steps() {
+            subtasks.add(step.subtask.clone());
+        }
+        subtasks
+    }
+
     /// The tasks that subtask steps refer to, each once, with all that the steps say of it.
     pub fn subtask_targets(&self) -> Vec<SentSubtask> {
         let mut targets: Vec<SentSubtask> = Vec::new();
         let (mut by_guid, mut by_external_id) = (BTreeMap::new(), BTreeMap::new());
         let steps = self.all_steps();
-        for step in steps.filter(|step| step.step_type() == Some(StepType::Subtask)) {
+        for step in steps.filter(|step| step.fields.step_type() == Some(StepType::Subtask)) {
             let sent = &step.subtask;
             let known = sent.guid.and_then(|guid| by_guid.get(&guid));
             let named = || by_external_id.get(sent.external_id.as_ref()?);

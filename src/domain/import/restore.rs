@@ -18,7 +18,8 @@ use crate::domain::{
 };
 
 use super::{
-    Absent, AbsentFields, AbsentSteps, Document, DocumentStep, ImportContext, ImportPlan, TaskTree,
+    Absent, AbsentFields, AbsentSteps, Document, DocumentStep, ImportContext, ImportPlan, StepFields,
+    TaskTree,
     plan::{Target, plan_with_ids},
 };
 
@@ -97,8 +98,10 @@ fn prepare(document: &mut Document, name: Option<&Name>) {
             guid: step.subtask.guid,
             ..SentSubtask::default()
         };
-        let question = step.new.as_mut();
-        let question = question.and_then(|new| new.kind.observation_feedback_mut());
+        let question = match &mut step.fields {
+            StepFields::New(new) => new.kind.observation_feedback_mut(),
+            StepFields::Refused | StepFields::Kept => None,
+        };
         let values = question
             .into_iter()
             .flat_map(|question| &mut question.values);
@@ -258,7 +261,7 @@ fn is_same(kept: &Document, stored: &TaskTree) -> bool {
             let same_title = a.kind.subtask().is_some() || a.title == b.title;
             same_title && a.kind == b.kind && a.content == b.content
         };
-        kept.guid == Some(b.guid) && kept.link == b.link && kept.new.as_ref().is_some_and(is_same)
+        kept.guid == Some(b.guid) && kept.link == b.link && kept.fields.as_new().is_some_and(is_same)
     };
     let managed = kept.steps.iter().flat_map(|step| &step.values);
     let managed = managed.filter_map(|value| value.document.as_deref());

@@ -283,7 +283,7 @@ fn prefix(path: &mut DocumentPath, name: &str) {
 fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Violations> {
     let mut violations = Violations::new();
     let steps = document.all_steps();
-    for step in steps.filter(|step| step.step_type() == Some(StepType::Subtask)) {
+    for step in steps.filter(|step| step.fields.step_type() == Some(StepType::Subtask)) {
         let (field, description) = match TaskKey::new(&step.subtask) {
             Some(key) if !targets.contains_key(&key) => match key {
                 TaskKey::Guid(_) => ("subtask_id", "is the id of no task of these guides"),

@@ -20,7 +20,7 @@ pub const SUBTASK_EXTERNAL_ID: &str = "subtask_external_id";
 /// The fields that only subtask steps have.
 pub const SUBTASK: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid"];
 /// The fields that a step has only by its type.
-pub const TYPE_DEPENDENT: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
+const TYPE_DEPENDENT: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
 
 #[derive(Debug)]
 pub struct StepUpdate {

@@ -26,7 +26,7 @@ use crate::{
             guide_weight, plan_tasks,
         },
         ids::TaskId,
-        import::{Absent, GuideDocument, ImportContext, plan},
+        import::{Absent, Document, ImportContext, plan},
         step::ReferencedTask,
         translation::Language,
     },
@@ -50,7 +50,7 @@ const MEMORY_PER_ROW: usize = 1_600;
 pub enum GuideSource {
     Stored(TaskId),
     /// A document that is not stored.
-    Document(Arc<dyn GuideDocument>),
+    Document(Arc<Document>),
 }
 
 /// A guide that was read and is not analyzed yet.
@@ -117,9 +117,9 @@ impl Account {
                 (*root, SourceTasks::new(), found)
             }
             GuideSource::Document(document) => {
-                let mut subtasks = document.subtasks();
-                let named = document.named_subtasks();
-                let named = named.iter().collect();
+                let ids = document.subtasks();
+                let mut subtasks = ids.guids;
+                let named = ids.external_ids.iter().collect();
                 subtasks.extend(find_tasks_named(scope, &named).await?);
                 let (root, planned) = self.plan_document(scope, document, &subtasks).await?;
                 let subtasks = subtasks.iter().map(|task| task.0).collect();
@@ -147,7 +147,7 @@ impl Account {
     async fn plan_document(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        document: &Arc<dyn GuideDocument>,
+        document: &Arc<Document>,
         subtasks: &BTreeSet<TaskId>,
     ) -> Result<(TaskId, SourceTasks), StoreError> {
         let tasks = LockedTaskRow::select_cols(scope.find::<task::Entity>().select_only());
@@ -161,9 +161,8 @@ impl Account {
             referenced.collect::<Result<_, StoreError>>()?;
         let write = self.write_context();
         let document = Arc::clone(document);
-        let planned = analyze_by_weight(document.step_count(), move |_| {
+        let planned = analyze_by_weight(document.all_steps().count(), move |_| {
             let context = ImportContext::for_new_guide(&write, &referenced);
-            let document = document.decode(None);
             Some(plan(&document, Absent::DEFAULT, context).map(plan_tasks))
         });
         Ok(planned.await??)

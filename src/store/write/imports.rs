@@ -13,8 +13,8 @@ use crate::{
         history::{HistoryState, KeptGuide, RevisionCause, RevisionName, TranslatedFrom},
         ids::TaskId,
         import::{
-            Absent, GuideDocument, ImportContext, ImportOutcome, ImportPlan, ImportTarget,
-            Imported, Restore, TaskTree, plan,
+            Absent, ImportContext, ImportDocument, ImportOutcome, ImportPlan, ImportTarget,
+            Imported, Restore, SubtaskIds, TaskTree, plan,
         },
         step::ReferencedTask,
         task::LockedTask,
@@ -30,7 +30,9 @@ use crate::{
 pub struct Import {
     /// The task to create, or to bring to the document's state.
     pub target: ImportTarget,
-    pub document: Box<dyn GuideDocument>,
+    pub document: ImportDocument,
+    /// The tasks to which its subtask steps refer.
+    pub subtasks: SubtaskIds,
     /// The version that the task must have.
     pub expected: ExpectedEtag,
     pub absent: Absent,
@@ -85,9 +87,8 @@ impl Operation for Import {
             WriteMode::Store => 0,
             WriteMode::ValidateOnly => self.document_bytes,
         };
-        let mut subtasks = self.document.subtasks();
-        let named = self.document.named_subtasks();
-        let named = named.iter().collect();
+        let mut subtasks = self.subtasks.guids.clone();
+        let named = self.subtasks.external_ids.iter().collect();
         let found = find_tasks_named(tx.scope(), &named).await?;
         subtasks.extend(&found);
         let guide = LockedGuide::lock_and_read(tx, root, [], subtasks, returned_bytes).await?;
@@ -97,8 +98,12 @@ impl Operation for Import {
             shows_guide: tx.mode == WriteMode::ValidateOnly,
             ..guide.import_context(tx)
         };
-        let document = self.document.decode(context.existing);
-        let mut plan = plan(&document, self.absent, context)?;
+        let mut plan = match &self.document {
+            ImportDocument::New(document) => plan(document, self.absent, context),
+            ImportDocument::Sent(sent) => {
+                plan(&sent.decode(context.existing), self.absent, context)
+            }
+        }?;
         if matches!(self.target, ImportTarget::ExternalId(_)) {
             // It is no error if another task has since taken the id: the unique index rejects the row,
             // and the retried import finds that task.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::{
     Error, Missing,
     ids::{StepId, TaskId},
-    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, Origin},
+    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, Origin, StepFields},
     nesting::limits_of_step,
     step::{NewStep, Step},
     violation::{Path, Reason},
@@ -136,15 +136,35 @@ impl<'a> Planner<'a> {
         parent: &mut Parent<'a>,
         document: &'a DocumentStep,
     ) -> Option<PlannedStep<'a>> {
-        let path = &document.path;
-        let new = document.new.clone()?;
         let former = document.guid.filter(|_| self.restored.is_some());
         let stored = document.stored.or(former);
         let before = stored.and_then(|id| self.stored.steps.get(&id).copied());
         let before = before.filter(|before| before.task == parent.id);
+        let mut step = match &document.fields {
+            StepFields::Refused => return None,
+            StepFields::Kept => before?.clone(),
+            StepFields::New(new) => self.written_step(parent, document, new, before),
+        };
+        let managed = self.managed_tasks(parent, &mut step, document);
+        Some(PlannedStep {
+            step,
+            document: Some(document),
+            managed,
+        })
+    }
+
+    /// A step that is created or edited.
+    fn written_step(
+        &mut self,
+        parent: &Parent<'a>,
+        document: &DocumentStep,
+        new: &NewStep,
+        before: Option<&Step>,
+    ) -> Step {
+        let path = &document.path;
         let mut step = match before {
             Some(before) => {
-                let (mut step, _) = before.edited(new, document.edits_question);
+                let (mut step, _) = before.edited(new.clone(), document.edits_question);
                 let translations = &mut step.content.translations;
                 let stored = &before.content.translations;
                 self.keep_locked(stored, translations, path);
@@ -152,21 +172,17 @@ impl<'a> Planner<'a> {
             }
             None => {
                 let task = parent.id;
+                let new = new.clone();
                 Step::create(NewStep { task, ..new }, self.context.write)
             }
         };
-        if let (Some(restored), Some(new)) = (&mut self.restored, &document.new) {
+        if let Some(restored) = &mut self.restored {
             let kept = (document, new);
             restored.set_step(kept, parent.target, before, &mut step, self.context.write);
         }
         for limit in limits_of_step(&step.content, &Path::root(path)) {
             self.limit_depth(limit);
         }
-        let managed = self.managed_tasks(parent, &mut step, document);
-        Some(PlannedStep {
-            step,
-            document: Some(document),
-            managed,
-        })
+        step
     }
 }
