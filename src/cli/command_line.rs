@@ -1,9 +1,6 @@
 //! The command line: its subcommands, and what they have in common.
 
-use clap::{
-    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
-    builder::Resettable,
-};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::{
@@ -196,8 +193,7 @@ pub enum ClientCommand {
 impl Command {
     /// Reads command line, environment and file of this process.
     pub fn from_process(version: String) -> Result<Self, ConfigError> {
-        let program = without_unused_variables(command_line(version));
-        let matches = config::read(program)?;
+        let matches = config::read(command_line(version))?;
         let CommandLine { server, command } = CommandLine::from_arg_matches(&matches)?;
         let mut command = command.unwrap_or(Self::Serve(server));
         if let (Self::Config { effective, .. }, Some((_, matches))) =
@@ -272,23 +268,6 @@ impl FromArgMatches for ClientCommandConfig {
 pub fn command_line(version: String) -> clap::Command {
     let program = with_examples(CommandLine::command().version(version));
     config::with_uniform_names(program)
-}
-
-/// The variables that say how a server is called do not concern a command that works on files
-/// alone, even if they are wrong.
-fn without_unused_variables(program: clap::Command) -> clap::Command {
-    let offline = program.clone().mut_subcommands(|command| {
-        match ["lint", "graph"].contains(&command.get_name()) {
-            true => command.mut_args(|setting| setting.env(Resettable::Reset)),
-            false => command,
-        }
-    });
-    let matches = offline.clone().try_get_matches();
-    let command = matches.and_then(|matches| ClientCommandConfig::from_arg_matches(&matches));
-    match command.map(|command| command.connection()) {
-        Ok(Ok(None)) => offline,
-        _ => program,
-    }
 }
 
 fn subcommand(name: &str) -> Result<String, String> {

@@ -88,20 +88,20 @@ fn help_shows_no_value_of_the_file_or_the_environment() {
 }
 
 #[test]
-fn variables_of_a_connection_do_not_concern_commands_on_files() {
+fn credentials_do_not_concern_commands_on_files() {
     let guide = "{\"task\": {\"name\": \"A\", \"productId\": \"7\"}}";
     for args in [&["lint", "a.json"][..], &["graph", "a.json"]] {
         let output = command(args)
             .file("a.json", guide)
-            .env("EXPERTISE_ACCOUNT", "a b")
-            .env("EXPERTISE_SERVER", "localhost")
-            .env("EXPERTISE_CA_FILE", "none.pem")
+            .env("EXPERTISE_ACCOUNT", "demo")
+            .env("EXPERTISE_TOKEN", "a.b.c")
             .run();
         assert_eq!(output.code, Some(0), "{args:?}: {}", output.stderr);
     }
-    let online = command(&["lint", "--online", "a.json"]).env("EXPERTISE_ACCOUNT", "a b");
-    let line = online.file("a.json", guide).run().failure(2);
-    assert!(line.contains("EXPERTISE_ACCOUNT is \"a b\""), "{line}");
+    let online = command(&["lint", "--online", "a.json"]).env("EXPERTISE_ACCOUNT", "demo");
+    let online = online.env("EXPERTISE_TOKEN", "a.b.c").file("a.json", guide);
+    let line = online.run().failure(2);
+    assert!(line.contains("EXPERTISE_ACCOUNT"), "{line}");
 }
 
 #[test]
