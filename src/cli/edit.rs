@@ -25,7 +25,7 @@ use super::{
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::ImportedGuide,
-    merge::{self, MergedGuides},
+    merge,
     out::{self, print_error, print_message, print_note, sanitize, step_count},
     pairing::{lock_changed, refuse_fixed_fields},
 };
@@ -69,6 +69,8 @@ impl EditArgs {
 /// could loop forever.
 const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
+const ALL_IGNORED: &str = "nothing is changed, as everything that was edited is ignored";
+
 /// How often changes that others make while a text is written are merged.
 const MAX_MERGES: u32 = 5;
 
@@ -98,16 +100,14 @@ enum Outcome {
     Imported(Box<ImportedGuide>),
     /// It changes nothing in the guide.
     Unchanged,
-    /// It differs only in what cannot be changed.
-    Ignored,
     /// It comes back to the editor.
     Refused {
         reason: String,
         /// In place of the text: it has what others have changed.
         text: Option<String>,
     },
-    /// It is not to be imported.
-    Stopped,
+    /// It is not imported, for this reason.
+    GivenUp(&'static str),
 }
 
 impl Outcome {
@@ -134,7 +134,12 @@ impl EditSession<'_> {
             let before = file.read()?;
             let editor = self.args.editor();
             if let Err(failure) = run_editor(&editor, &file.path) {
-                return Err(editor_error(&editor, &failure, file));
+                let reason = format!("the editor `{}` failed ({failure})", sanitize(&editor));
+                if file.is_changed(&file.read()?) {
+                    return self.give_up(&file, &format!("{reason}, and nothing is imported"));
+                }
+                file.remove();
+                return Err(CliError::Failed(format!("{reason}: nothing is changed")));
             }
             let text = file.read()?;
             if !file.is_changed(&text) {
@@ -154,15 +159,6 @@ impl EditSession<'_> {
                     return self.imported(&imported);
                 }
                 Ok(Outcome::Unchanged) => return self.unchanged(file),
-                Ok(Outcome::Ignored) => {
-                    file.remove_comments();
-                    print_error(&format!(
-                        "nothing is changed, as everything that was edited is ignored: the text \
-                         is kept in {}",
-                        file.path.display()
-                    ));
-                    return self.failed(&file);
-                }
                 Ok(Outcome::Refused {
                     reason,
                     text: merged,
@@ -171,7 +167,7 @@ impl EditSession<'_> {
                     refusals += 1;
                     file.refuse(merged.as_ref().unwrap_or(&text), &reason)?;
                 }
-                Ok(Outcome::Stopped) => return self.give_up(&file, "it is not imported"),
+                Ok(Outcome::GivenUp(reason)) => return self.give_up(&file, reason),
                 Err(error) => {
                     print_message(&error);
                     return self.give_up(&file, "it is perhaps not imported");
@@ -236,17 +232,10 @@ impl EditSession<'_> {
         print_ignored(&planned.ignored_paths);
         let ignored = !planned.ignored_paths.is_empty();
         let planned = planned.document.unwrap_or_default();
-        let three = MergedGuides {
-            base: &opened,
-            ours: &planned,
-            theirs: &now.document,
-        };
-        let mut merged = match three.merge() {
+        let mut merged = match merge::merge(file, &opened, &planned, &now.document) {
             Ok(merged) => merged,
             Err(failed) => {
-                let conflicts = failed.conflicts.into_iter();
-                let conflicts = conflicts.map(|it| it.with_line(file, &planned));
-                let texts = conflicts.map(|it| it.text("your text"));
+                let texts = failed.conflicts.iter().map(|it| it.text("your text"));
                 let reason: String = texts.collect();
                 let text = match failed.with_our_fields {
                     None => None,
@@ -264,14 +253,14 @@ impl EditSession<'_> {
             }
         };
         merge::clear_new_ids(&mut merged, &now.document);
-        let theirs = changes::between(&opened, &now.document)?;
+        let theirs = changes::between(&opened, &now.document);
         if !theirs.is_empty() {
             print_error("merged with what has changed since the guide was opened:");
             print_note(&changes::text(&theirs, 2));
             print_error("your changes:");
         }
         match self.write_over(&now, merged, notes).await {
-            Ok(Outcome::Unchanged) if ignored => Ok(Outcome::Ignored),
+            Ok(Outcome::Unchanged) if ignored => Ok(Outcome::GivenUp(ALL_IGNORED)),
             outcome => outcome,
         }
     }
@@ -286,11 +275,11 @@ impl EditSession<'_> {
         let message = guides::whole_import(document, &stored.guide_etag);
         let checked = guides::dry_run(self.client, message.clone()).await?;
         let planned = checked.document.unwrap_or_default();
-        let changes = changes::between(&stored.document, &planned)?;
+        let changes = changes::between(&stored.document, &planned);
         print_ignored(&checked.ignored_paths);
         match (changes.is_empty(), checked.ignored_paths.is_empty()) {
             (true, true) => return Ok(Outcome::Unchanged),
-            (true, false) => return Ok(Outcome::Ignored),
+            (true, false) => return Ok(Outcome::GivenUp(ALL_IGNORED)),
             (false, _) => {}
         }
         print_note(&changes::text(&changes, 0));
@@ -329,7 +318,7 @@ impl EditSession<'_> {
         match answer.unwrap_or_default().as_str() {
             "y" | "yes" => None,
             "e" | "edit" => Some(Outcome::refused("you chose to edit it again")),
-            _ => Some(Outcome::Stopped),
+            _ => Some(Outcome::GivenUp("it is not imported")),
         }
     }
 
@@ -369,13 +358,9 @@ impl EditSession<'_> {
              `{import}` imports it if nobody has changed the guide meanwhile, but keeps \
              fields that it leaves out"
         ));
-        self.failed(file)
-    }
-
-    fn failed(&self, file: &EditedFile) -> Result<ExitCode, CliError> {
         let kept = json!({
             "guid": guides::guid(&self.opened.document),
-            "text_kept_in": file.path.display().to_string(),
+            "text_kept_in": path,
         });
         self.print("", &kept)?;
         Ok(ExitCode::FAILURE)
@@ -406,22 +391,4 @@ fn run_editor(editor: &str, file: &Path) -> Result<(), String> {
         Ok(status) => Err(status.to_string()),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn editor_error(editor: &str, failure: &str, file: EditedFile) -> CliError {
-    let editor = sanitize(editor);
-    let is_unchanged = file.read().is_ok_and(|text| !file.is_changed(&text));
-    let outcome = if is_unchanged {
-        file.remove();
-        "nothing is changed".to_owned()
-    } else {
-        file.remove_comments();
-        format!(
-            "nothing is imported, and the text is kept in {}",
-            file.path.display()
-        )
-    };
-    CliError::Failed(format!(
-        "the editor `{editor}` failed ({failure}): {outcome}"
-    ))
 }
