@@ -200,12 +200,8 @@ impl ApplyRun<'_> {
             }
             None => {
                 self.ids.add_pending(&guide.document);
-                if guide
-                    .document
-                    .task
-                    .as_ref()
-                    .is_some_and(|it| it.r#type() == TaskType::Linked)
-                {
+                let task = guide.document.task.as_ref();
+                if task.is_some_and(|it| it.r#type() == TaskType::Linked) {
                     print_error(&format!(
                         "warning: {} is of a managed task, and is applied as a task of its own: \
                          the document of the guide that manages it has it inside",
@@ -305,7 +301,7 @@ impl ApplyRun<'_> {
             task.steps = steps.iter().map(|step| step.guid.clone()).collect();
         }
         if let Some(stored) = &guide.stored {
-            imported.changes = changes::between(&stored.document, &after.document)?;
+            imported.changes = changes::between(&stored.document, &after.document);
         }
         if !guide.merged.is_empty() {
             let text = changes::text(&guide.merged, 2);
@@ -371,7 +367,7 @@ impl ApplyRun<'_> {
         };
         let guid = guides::guid(stored);
         let now = guides::read(self.client, guid).await?;
-        if !changes::between(stored, &now.document)?.is_empty() {
+        if !changes::between(stored, &now.document).is_empty() {
             return Err(CliError::changed_since(guid));
         }
         let message = guides::whole_import(document.clone(), &now.guide_etag);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::print::text;
-use super::{document::DocumentError, guides};
+use super::guides;
 use crate::{
     messages::{
         compare::{
@@ -101,19 +101,13 @@ fn is_zero(place: &usize) -> bool {
 }
 
 /// The differences between a stored guide and what becomes of it.
-pub(super) fn between(
-    stored: &TaskDocument,
-    planned: &TaskDocument,
-) -> Result<Vec<Change>, DocumentError> {
+pub(super) fn between(stored: &TaskDocument, planned: &TaskDocument) -> Vec<Change> {
     let mut changes = Vec::new();
-    add_task(&compare(stored, planned), &mut changes)?;
-    Ok(changes)
+    add_task(&compare(stored, planned), &mut changes);
+    changes
 }
 
-fn add_task(
-    difference: &TaskDifference<'_>,
-    changes: &mut Vec<Change>,
-) -> Result<(), DocumentError> {
+fn add_task(difference: &TaskDifference<'_>, changes: &mut Vec<Change>) {
     let TaskDifference {
         base,
         target,
@@ -124,12 +118,11 @@ fn add_task(
     if !fields.is_empty() {
         let subject = Change::of_task(ChangeKind::Changed, task, name);
         let [before, after] = [base, target].map(|guide| guide.task.clone().unwrap_or_default());
-        add_fields("Task", &subject, fields, [&before, &after], changes)?;
+        add_fields("Task", &subject, fields, [&before, &after], changes);
     }
     for step in steps {
-        add_step(step, task, &target.steps, changes)?;
+        add_step(step, task, &target.steps, changes);
     }
-    Ok(())
 }
 
 /// Adds the differences of a step. `planned` are the steps of its task after the change.
@@ -138,7 +131,7 @@ fn add_step(
     task: &str,
     planned: &[Step],
     changes: &mut Vec<Change>,
-) -> Result<(), DocumentError> {
+) {
     match (difference.base, difference.target) {
         (None, None) => {}
         (None, Some((index, step))) => changes.push(Change {
@@ -161,7 +154,7 @@ fn add_step(
             let subject = Change::of_step(ChangeKind::Changed, task, index, before);
             let own = [before, after].map(own_fields);
             let messages = own.each_ref().map(|step| &**step);
-            add_fields("Step", &subject, &difference.fields, messages, changes)?;
+            add_fields("Step", &subject, &difference.fields, messages, changes);
             for (_, managed) in &difference.managed {
                 match managed {
                     ManagedDifference::Added(value, _) => {
@@ -170,12 +163,11 @@ fn add_step(
                     ManagedDifference::Removed(value, _) => {
                         changes.push(Change::of_unlinked(value, planned));
                     }
-                    ManagedDifference::Changed(task) => add_task(task, changes)?,
+                    ManagedDifference::Changed(task) => add_task(task, changes),
                 }
             }
         }
     }
-    Ok(())
 }
 
 /// Adds the fields in which two messages of this type differ.
@@ -185,17 +177,16 @@ fn add_fields<M: Message>(
     fields: &[FieldPath],
     messages: [&M; 2],
     changes: &mut Vec<Change>,
-) -> Result<(), DocumentError> {
+) {
     if fields.is_empty() {
-        return Ok(());
+        return;
     }
-    let descriptor = message_json::descriptor(name).ok_or(DocumentError::Contract)?;
-    let [before, after] = messages.map(|message| message_json::json(descriptor.clone(), message));
+    let json = |message| message_json::json(message_json::descriptor(name)?, message);
+    let [before, after] = messages.map(json);
     changes.extend(fields.iter().map(|field| Change {
         path: field.to_string(),
         before: before.as_ref().and_then(|json| field.value(json)).cloned(),
         after: after.as_ref().and_then(|json| field.value(json)).cloned(),
         ..subject.clone()
     }));
-    Ok(())
 }

@@ -104,7 +104,7 @@ async fn diff_stored(
     }
     let before = base.read(client).await?.document;
     let after = target.read(client).await?.document;
-    let changes = changes::between(&before, &after)?;
+    let changes = changes::between(&before, &after);
     match format {
         Format::Json => print_json(&json!({
             "guid": base.task.to_string(),
@@ -139,7 +139,7 @@ async fn diff_file(
     let mut answer = guides::dry_run(client, message).await?;
     let planned = answer.document.take().unwrap_or_default();
     let changes = match &stored {
-        Some(stored) => changes::between(&stored.document, &planned)?,
+        Some(stored) => changes::between(&stored.document, &planned),
         None => Vec::new(),
     };
     let found = match &stored {

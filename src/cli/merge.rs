@@ -14,78 +14,35 @@ use super::{
 use crate::{
     client::{CallError, Client},
     messages::{
+        self,
         managed_documents::{
             all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
         },
-        merge::{Conflict, ConflictSubject, merge},
+        merge::{Conflict, ConflictSubject},
     },
     proto::v1::{ImportTaskResponse, Step, TaskDocument},
 };
 
-/// What a document and the stored guide were both made from, and both as they are now. A step has
-/// the same id in all of them.
-#[derive(Clone, Copy)]
-pub(super) struct MergedGuides<'a> {
-    pub base: &'a TaskDocument,
-    /// What the document would make of the guide.
-    pub ours: &'a TaskDocument,
-    /// The stored guide.
-    pub theirs: &'a TaskDocument,
-}
-
-impl MergedGuides<'_> {
-    /// Makes the changes of the document on the stored guide.
-    pub fn merge(self) -> Result<TaskDocument, FailedMerge> {
-        let Self { base, ours, theirs } = self;
-        merge(base, ours, theirs).map_err(|failed| {
-            let sides = [ours, theirs].map(|side| changes::between(base, side).unwrap_or_default());
-            let conflicts = failed.conflicts.iter();
-            let conflicts = conflicts.map(|conflict| self.conflict(conflict, &sides));
-            FailedMerge {
-                conflicts: conflicts.collect(),
-                with_our_fields: failed.prefer_ours().map(Box::new),
-            }
-        })
-    }
-
-    /// A conflict with the changes of both sides that take part in it.
-    fn conflict(self, conflict: &Conflict<'_>, sides: &[Vec<Change>; 2]) -> MergeConflict {
-        let Self { base, ours, theirs } = self;
-        let steps = [base, ours, theirs].map(|guide| find_step(guide, conflict.step));
-        let steps = steps.into_iter().flatten();
-        let below = steps.flat_map(|step| all_managed(std::slice::from_ref(step)));
-        let below: Vec<&TaskDocument> = below.map(|(_, managed)| managed).collect();
-        let path = match &conflict.subject {
-            ConflictSubject::Field(field) => field.to_string(),
-            ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
-                format!("feedback_config.values[\"{key}\"].task_json")
-            }
-            ConflictSubject::Place | ConflictSubject::Deleted => String::new(),
-        };
-        let takes_part = |change: &&Change| {
-            let is_of_step = change.task == conflict.task && change.step == conflict.step;
-            let is_below = below.iter().any(|managed| match change.task.as_str() {
-                "" => guides::name(managed) == change.title,
-                task => guides::guid(managed) == task,
-            });
-            match conflict.subject {
-                ConflictSubject::Field(_) => is_of_step && change.path == path,
-                ConflictSubject::Place => is_of_step && change.kind == ChangeKind::Moved,
-                _ => is_of_step || is_below,
-            }
-        };
-        let [ours, theirs] = sides
-            .each_ref()
-            .map(|side| side.iter().filter(takes_part).cloned().collect());
-        MergeConflict {
-            task: conflict.task.to_owned(),
-            step: conflict.step.to_owned(),
-            path,
-            line: None,
-            ours,
-            theirs,
+/// Makes the changes of a file on the stored guide. `base` is what both were made from, `ours` what
+/// the file would make of the guide, and `theirs` the stored guide. A step has the same id in all of
+/// them.
+pub(super) fn merge(
+    file: &GuideFile,
+    base: &TaskDocument,
+    ours: &TaskDocument,
+    theirs: &TaskDocument,
+) -> Result<TaskDocument, FailedMerge> {
+    messages::merge::merge(base, ours, theirs).map_err(|failed| {
+        let sides = [ours, theirs].map(|side| changes::between(base, side));
+        let conflicts = failed.conflicts.iter();
+        let guides = [base, ours, theirs];
+        let conflicts =
+            conflicts.map(|conflict| MergeConflict::new(conflict, file, guides, &sides));
+        FailedMerge {
+            conflicts: conflicts.collect(),
+            with_our_fields: failed.prefer_ours().map(Box::new),
         }
-    }
+    })
 }
 
 /// Removes the ids of steps that the stored guide lacks, so that an import creates them.
@@ -130,17 +87,54 @@ pub(super) struct MergeConflict {
 }
 
 impl MergeConflict {
-    /// Adds the line in a file. `planned` is what the file says, with the ids of the server. A
-    /// field of a managed task itself has none.
-    pub fn with_line(mut self, file: &GuideFile, planned: &TaskDocument) -> Self {
-        let above = match self.step.as_str() {
-            "" if self.task == guides::guid(planned) => Some("task".to_owned()),
+    /// Adds the changes of both sides that take part in a conflict.
+    fn new(
+        conflict: &Conflict<'_>,
+        file: &GuideFile,
+        guides: [&TaskDocument; 3],
+        sides: &[Vec<Change>; 2],
+    ) -> Self {
+        let steps = guides.map(|guide| find_step(guide, conflict.step));
+        let steps = steps.into_iter().flatten();
+        let below = steps.flat_map(|step| all_managed(std::slice::from_ref(step)));
+        let below: Vec<&TaskDocument> = below.map(|(_, managed)| managed).collect();
+        let path = match &conflict.subject {
+            ConflictSubject::Field(field) => field.to_string(),
+            ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
+                format!("feedback_config.values[\"{key}\"].task_json")
+            }
+            ConflictSubject::Place | ConflictSubject::Deleted => String::new(),
+        };
+        let takes_part = |change: &&Change| {
+            let is_of_step = change.task == conflict.task && change.step == conflict.step;
+            let is_below = below.iter().any(|managed| match change.task.as_str() {
+                "" => guides::name(managed) == change.title,
+                task => guides::guid(managed) == task,
+            });
+            match conflict.subject {
+                ConflictSubject::Field(_) => is_of_step && change.path == path,
+                ConflictSubject::Place => is_of_step && change.kind == ChangeKind::Moved,
+                _ => is_of_step || is_below,
+            }
+        };
+        let sides = sides.each_ref();
+        let [ours, theirs] = sides.map(|side| side.iter().filter(takes_part).cloned().collect());
+        let [_, planned, _] = guides;
+        // A field of a managed task itself has no line.
+        let above = match conflict.step {
+            "" if conflict.task == guides::guid(planned) => Some("task".to_owned()),
             "" => None,
             step => path_to(&file.document, planned, step),
         };
-        let path = above.map(|above| format!("{above}.{}", self.path));
-        self.line = path.and_then(|path| file.lines().line(&path));
-        self
+        let line = above.and_then(|above| file.lines().line(&format!("{above}.{path}")));
+        Self {
+            task: conflict.task.to_owned(),
+            step: conflict.step.to_owned(),
+            path,
+            line,
+            ours,
+            theirs,
+        }
     }
 
     /// The lines for people. `ours` is what the document is called.

@@ -65,7 +65,7 @@ pub(super) async fn restore(
         Err(error) => return Err(error.into()),
     };
     let changes = match &stored {
-        Some(stored) => changes::between(&stored.document, &document)?,
+        Some(stored) => changes::between(&stored.document, &document),
         None => Vec::new(),
     };
     let message = RestoreRevisionRequest {

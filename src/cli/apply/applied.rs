@@ -19,7 +19,7 @@ use crate::{
         changes::{self, Change},
         guide_file::GuideFile,
         guides::{self, StoredGuide},
-        merge::{self, MergeConflict, MergedGuides},
+        merge::{self, MergeConflict},
         out::{error_json, sanitize},
         pairing::{KnownSteps, pairs},
         wording,
@@ -163,22 +163,18 @@ pub(super) async fn check(
             json: json!({"outcome": "stale", "guid": guid, "applied_by": applied.subject}),
         }));
     }
-    let changes = changes::between(base, &stored.document)?;
+    let changes = changes::between(base, &stored.document);
     if changes.is_empty() {
         return Ok(None);
     }
     for step in planned.steps.iter_mut().filter(|step| step.guid.is_empty()) {
         step.guid = Uuid::now_v7().to_string();
     }
-    let three = MergedGuides {
-        base,
-        ours: &planned,
-        theirs: &stored.document,
-    };
-    let (changes, merged) = match three.merge() {
+    let merged = merge::merge(&guide.file, base, &planned, &stored.document);
+    let (changes, merged) = match merged {
         // The file says what has changed, too.
         Ok(merged) if compare_whole(&merged, &planned).is_empty() => return Ok(None),
-        Ok(merged) => (changes::between(&planned, &merged)?, Ok(merged)),
+        Ok(merged) => (changes::between(&planned, &merged), Ok(merged)),
         Err(failed) => (changes, Err(failed)),
     };
     if args.merge && of_managed > 0 {
@@ -200,10 +196,6 @@ pub(super) async fn check(
         Err(failed) if args.merge => failed.conflicts,
         _ => Vec::new(),
     };
-    let conflicts = conflicts.into_iter();
-    let conflicts = conflicts
-        .map(|it| it.with_line(&guide.file, &planned))
-        .collect();
     let drifted = drifted(client, stored, applied, changes, conflicts).await?;
     Ok(Some(drifted))
 }
