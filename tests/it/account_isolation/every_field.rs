@@ -1,7 +1,7 @@
 //! Every field of every call that can name a resource: a resource of another account answers like
 //! one that does not exist, and does not change. `tests/calls.json` says what the fields name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use prost_reflect::{DynamicMessage, Kind, Value};
@@ -87,42 +87,28 @@ async fn expect_isolation(
     call: &'static str,
     entry: &'static Entry,
 ) {
+    let mut callers = BTreeMap::new();
     for named in &entry.names() {
+        let mut check = Check {
+            client,
+            call,
+            entry,
+            named,
+            other,
+            callers: BTreeMap::new(),
+        };
         if named.kinds == ["retry"] {
             let other = OtherAccount::with_retry(client, call, named).await;
-            expect_field_isolation(client, &other, call, entry, named).await;
+            check.other = &other;
+            check.check_everywhere().await;
             other.expect_unchanged(call).await;
             other.expect_retry().await;
         } else {
-            expect_field_isolation(client, other, call, entry, named).await;
+            check.callers = callers;
+            check.check_everywhere().await;
+            callers = check.callers;
         }
     }
-}
-
-async fn expect_field_isolation(
-    client: &Client,
-    other: &OtherAccount,
-    call: &'static str,
-    entry: &'static Entry,
-    named: &NamingField,
-) {
-    let tasks = other.tasks().await;
-    let mut check = Check {
-        client,
-        call,
-        entry,
-        named,
-        other,
-        caller: None,
-    };
-    let places = references(call);
-    for place in places.iter().filter(|place| named.covers(&place.path())) {
-        for kind in &named.kinds {
-            check.check(kind, place).await;
-        }
-    }
-    let after = other.tasks().await;
-    assert_eq!(after, tasks, "{call} {named:?} changed the other account");
 }
 
 /// A field that is tried out.
@@ -132,11 +118,24 @@ struct Check<'a> {
     entry: &'static Entry,
     named: &'a NamingField,
     other: &'a OtherAccount,
-    /// A calling account that no call has changed, so that each finds the same resources.
-    caller: Option<Fixture>,
+    /// Calling accounts, by requests. No call has changed them, so that each finds the same resources.
+    callers: BTreeMap<String, Fixture>,
 }
 
 impl Check<'_> {
+    async fn check_everywhere(&mut self) {
+        let (call, named) = (self.call, self.named);
+        let tasks = self.other.tasks().await;
+        let places = references(call);
+        for place in places.iter().filter(|place| named.covers(&place.path())) {
+            for kind in &named.kinds {
+                self.check(kind, place).await;
+            }
+        }
+        let after = self.other.tasks().await;
+        assert_eq!(after, tasks, "{call} {named:?} changed the other account");
+    }
+
     /// Sends a foreign and an absent id, the nil id, and malformed ones.
     async fn check(&mut self, kind: &str, place: &FieldPath) {
         let named = self.named;
@@ -188,7 +187,7 @@ impl Check<'_> {
     /// The response to the call with this id in the field, with the id masked.
     async fn send(&mut self, place: &FieldPath, id: &str) -> CallResult {
         let base = self.entry.base(&self.named.request);
-        let caller = match self.caller.take() {
+        let caller = match self.callers.remove(&self.named.request) {
             Some(caller) => caller,
             None => {
                 let mut caller = Fixture::of(self.client, base).await;
@@ -216,7 +215,7 @@ impl Check<'_> {
             account: caller.client.account(),
         });
         if answer.reason() != OK || !self.entry.writes {
-            self.caller = Some(caller);
+            self.callers.insert(self.named.request.clone(), caller);
         }
         answer
     }
