@@ -96,8 +96,16 @@ fn in_common(answer: &Result<DynamicMessage, Status>) -> String {
 #[apply(property_on_both_databases)]
 #[cases(32, vec(write(), 2..16))]
 async fn links_stay_consistent(client: Client, mut writes: Vec<Write>) {
-    // Something to link from.
-    writes[0] = writes[0].clone().of_kind(Kind::ImportGuide);
+    // Something to link from, and above all edits of it.
+    for (number, write) in writes.iter_mut().enumerate() {
+        let kind = match number % 4 {
+            _ if number == 0 => Kind::ImportGuide,
+            1 => Kind::ImportEdited,
+            3 => Kind::UpdateQuestion,
+            _ => continue,
+        };
+        *write = write.clone().of_kind(kind);
+    }
     let mut state = State::new();
     for (number, write) in writes.iter().enumerate() {
         let Some(call) = write.call(&client, number).await.accepted() else {
