@@ -23,8 +23,8 @@ pub use evaluation::{Evaluation, Evaluator, TaskVisit, Visit, evaluate};
 pub use fingerprint::Fingerprint;
 pub use guide::{
     Guide, GuideDraft, GuideLimit, GuideStep, GuideStop, GuideTask, MAX_GUIDE_STEPS,
-    MAX_SUBTASK_LEVELS, SourceStep, SourceTask, SourceTasks, StepPosition, SubtaskEntry,
-    TranslationState, Unpublished, guide_weight, plan_tasks,
+    MAX_SUBTASK_LEVELS, SourceTasks, StepPosition, SubtaskEntry, TranslationState, Unpublished,
+    guide_weight, plan_tasks,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{

@@ -5,9 +5,6 @@
 //! `walkthrough` makes one boolean formula of all walkthroughs, and `search` decides what
 //! can be true in it.
 
-#[cfg(test)]
-#[allow(clippy::expect_used, clippy::indexing_slicing)]
-mod brute_force;
 mod conditions;
 mod conflict;
 mod content;
@@ -57,14 +54,11 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
         let is_too_deep = subtasks::check_depth(&mut report);
         is_too_deep.then_some(GuideLimit("subtask_levels", MAX_SUBTASK_LEVELS))
     });
-    match limit {
-        Some(limit) => {
-            report_too_large(&mut report, limit);
-            reachability::report_duplicates(&mut report);
-        }
-        None => reachability::check(&mut report),
+    if let Some(limit) = limit {
+        report_too_large(&mut report, limit);
     }
-    if report.is_stopped() {
+    reachability::check(&mut report, limit.is_some());
+    if report.budget.is_stopped() {
         return None;
     }
     let Report {

@@ -78,7 +78,9 @@ pub fn preview_task(
             level,
             texts: TextLanguages::new(language, fallback),
             answers,
-            unpublished: Unpublished::new(message.include_unpublished),
+            unpublished: Unpublished {
+                included: message.include_unpublished,
+            },
             subtask_depth: depth?,
         },
         bodies: !message.expand.is_empty(),
@@ -143,14 +145,14 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
 fn task(page: &PreviewPage, explain: bool) -> v1::PreviewedTask {
     let preview = &page.preview;
     let task = preview.guide.root();
-    let is_stored = task.source.origin.is_none();
+    let is_stored = task.origin.is_none();
     v1::PreviewedTask {
         guid: id(task.guid()),
         visibility: visibility(preview.visible).into(),
         reasons: reasons(&preview.reasons),
         name: preview.texts.name(task).map(text),
         trace: explain.then(|| trace::of_task(preview, task)).flatten(),
-        etag: id(is_stored.then(|| task.source.task.etag())),
+        etag: id(is_stored.then(|| task.task.etag())),
     }
 }
 
@@ -159,8 +161,8 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
     let listed: &ListedStep = preview.steps.get(index)?;
     let step = &preview.guide[listed.position];
     let task = preview.guide.task(listed.position.task);
-    let source = &step.source.step;
-    let is_stored = step.source.origin.is_none();
+    let source = &step.step;
+    let is_stored = step.origin.is_none();
     let via = listed.via.iter();
     let instructions = preview.texts.instructions(step);
     let subtask = preview.guide.subtask(step);
@@ -190,13 +192,13 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
 /// The body of a step, if bodies are shown.
 fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
     let chosen = page.preview.texts.body(step)?;
-    let content = &step.source.step.content;
+    let content = &step.step.content;
     let of_document = || match chosen.language {
         None => content.body.as_ref(),
         Some(language) => content.translations.get(language)?.body.as_ref(),
     };
-    let key = (step.source.step.guid, chosen.language.cloned());
-    let read: Option<&Body> = match &step.source.origin {
+    let key = (step.step.guid, chosen.language.cloned());
+    let read: Option<&Body> = match &step.origin {
         None => page.bodies.get(&key),
         Some(_) => of_document().filter(|_| page.with_bodies),
     };
@@ -211,7 +213,7 @@ fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
 }
 
 fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion> {
-    let feedback = step.source.step.kind.feedback()?;
+    let feedback = step.step.kind.feedback()?;
     let answers = page.preview.texts.answers(step, feedback).into_iter();
     let answers = answers.map(|(answer, shown)| v1::PreviewAnswer {
         key: answer.key.as_str().to_owned(),
@@ -273,7 +275,7 @@ fn step_id(page: &PreviewPage, at: StepPosition) -> String {
 /// The id of a step. A step of a document without an id is named by its index: `#3`. A subtask step
 /// that an import adds for a value is named by the observation and the value: `#3.values[1]`.
 fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
-    let origin = page.preview.guide[at].source.origin.as_ref();
+    let origin = page.preview.guide[at].origin.as_ref();
     let unnamed = origin.filter(|origin| origin.guid.is_none());
     let number = unnamed.and_then(|origin| {
         let (DocumentPath::Listed(path) | DocumentPath::OfValue(path)) = &origin.path else {

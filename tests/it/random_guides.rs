@@ -265,7 +265,7 @@ pub fn full_name(condition: &Condition) -> String {
 }
 
 /// Whether a group holds with these values of names.
-pub fn group_holds(group: &DependencyGroup, value: &dyn Fn(&str) -> Known) -> bool {
+pub fn group_holds(group: &DependencyGroup, value: &mut dyn FnMut(&str) -> Known) -> bool {
     let mut nodes = group.nodes.iter();
     let holds = |node: &DependencyNode| match node.node.as_ref().expect("a node") {
         Node::Group(group) => group_holds(group, value),

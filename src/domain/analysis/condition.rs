@@ -52,12 +52,12 @@ impl<'a> Dependencies<'a> {
 /// needed.
 pub fn compile(
     group: &Group,
-    variable: &mut impl FnMut(String) -> VariableId,
+    variable: &mut impl FnMut(&str) -> VariableId,
 ) -> Vec<CompiledCondition> {
     let mut compiled = Vec::new();
     group.for_each_condition(&mut |condition| {
         compiled.push(CompiledCondition {
-            variable: variable(full_name(condition)),
+            variable: variable(&full_name(condition)),
             criterion: Criterion::new(condition),
             truth_if_unknown: Truth::Unknown,
         });
@@ -75,13 +75,10 @@ impl CompiledCondition {
 
     /// The reason of [`Self::truth`] for a value; `None` is a value that is not known.
     pub fn trace_reason(&self, value: Option<&VariableValue>) -> TraceReason {
-        let comparable = match self.criterion.operator {
-            Comparison::Equal | Comparison::NotEqual => true,
-            Comparison::Greater | Comparison::Less => {
-                self.criterion.bound().is_some()
-                    && value.is_none_or(|value| value.numeric().is_some())
-            }
-        };
+        let operator = self.criterion.operator;
+        let comparable = matches!(operator, Comparison::Equal | Comparison::NotEqual)
+            || self.criterion.bound().is_some()
+                && value.is_none_or(|value| value.numeric().is_some());
         match (self.truth(value), value) {
             (_, Some(VariableValue::Unanswered)) => TraceReason::Unanswered,
             (Truth::Unknown, _) => TraceReason::UnknownValue,

@@ -1,7 +1,7 @@
 //! Which steps of a guide are visible, along one walk. Previews evaluate to truths, and validations to
 //! literals of a formula, so that both follow the same rules.
 
-use std::slice;
+use std::{ops::Not, slice};
 
 use crate::domain::{
     dependency::{Group, LogicalOperator, Node},
@@ -16,16 +16,15 @@ use super::{
 /// What an evaluation is about: a viewer, and the values of variables. What holds is a truth or a
 /// literal of a formula.
 pub trait Evaluator {
-    type Value: Copy;
+    type Value: Copy + Not<Output = Self::Value>;
+    /// Whether a subtask step is visible that leads back to a task that the walk is inside of.
+    const SHOWS_CYCLES: bool;
 
     fn condition(&mut self, condition: &CompiledCondition) -> Self::Value;
     fn all(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value;
-    fn not(&mut self, value: Self::Value) -> Self::Value;
 
     fn any(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value {
-        let negated: Vec<Self::Value> = values.into_iter().map(|value| self.not(value)).collect();
-        let none = self.all(negated);
-        self.not(none)
+        !self.all(values.into_iter().map(Not::not))
     }
 
     /// Whether dependencies hold. Without dependencies they do.
@@ -44,9 +43,6 @@ pub trait Evaluator {
 
     /// Whether a task is visible as far as `published` and its roles decide it.
     fn task_is_open(&mut self, task: usize) -> Self::Value;
-
-    /// Whether a subtask step is visible that leads back to a task that the walk is inside of.
-    fn cycle_is_visible(&mut self) -> Self::Value;
 
     /// Called after each visit, before the next one.
     fn leave(&mut self, step: &GuideStep, visit: &Visit<Self::Value>);
@@ -142,9 +138,8 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
         if let Some(subtask) = subtask {
             visible = evaluator.all([subtask.reached, subtask.condition]);
         }
-        if stop.entry == SubtaskEntry::Cycle {
-            let cycle_visible = evaluator.cycle_is_visible();
-            visible = evaluator.all([visible, cycle_visible]);
+        if stop.entry == SubtaskEntry::Cycle && !E::SHOWS_CYCLES {
+            visible = evaluator.any([]);
         }
         let visit = Visit {
             stop: index,
@@ -160,8 +155,7 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
         if step.step_type() == StepType::End {
             // Ignore `entered`: it is the same for all steps of the task.
             let end_visible = evaluator.all([*before_end, published, condition]);
-            let hidden = evaluator.not(end_visible);
-            *before_end = evaluator.all([*before_end, hidden]);
+            *before_end = evaluator.all([*before_end, !end_visible]);
         }
         evaluator.leave(step, &visit);
         visits.push(visit);

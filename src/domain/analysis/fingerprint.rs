@@ -27,16 +27,16 @@ impl Fingerprint {
         let mut hash = Sha256::default();
         hash.update(document.unwrap_or_default());
         for task in &guide.tasks {
-            if task.source.origin.is_none() {
-                let task = &task.source.task;
+            if task.origin.is_none() {
+                let task = &task.task;
                 add_row_version(&mut hash, task.guid.0, &task.row_version);
             }
             for step in task.steps.iter().flatten() {
                 if let Some(subtask) = step.subtask {
                     hash.update((subtask as u64).to_be_bytes());
                 }
-                if step.source.origin.is_none() {
-                    let step = &step.source.step;
+                if step.origin.is_none() {
+                    let step = &step.step;
                     add_row_version(&mut hash, step.guid.0, &step.row_version);
                 }
             }

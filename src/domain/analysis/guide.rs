@@ -71,28 +71,19 @@ impl GuideSize {
 }
 
 /// Whether unpublished tasks and steps are treated like published ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unpublished {
-    #[default]
-    Excluded,
-    Included,
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unpublished {
+    pub included: bool,
 }
 
 impl Unpublished {
-    pub fn new(include_unpublished: bool) -> Self {
-        match include_unpublished {
-            true => Self::Included,
-            false => Self::Excluded,
-        }
-    }
-
     /// Whether a task or step with this `published` value can be visible.
     pub fn shows(self, published: Published) -> bool {
-        self == Self::Included || published == Published::default()
+        self.included || published == Published::default()
     }
 
     pub fn shows_step(self, step: &GuideStep) -> bool {
-        self.shows(step.source.step.content.published)
+        self.shows(step.step.content.published)
     }
 }
 
@@ -107,53 +98,8 @@ pub struct TranslationState {
     pub outdated_rest: bool,
 }
 
-/// A task as it was read. Its list of steps may be empty.
-#[derive(Clone, Debug)]
-pub struct SourceTask {
-    pub task: Task,
-    pub translations: BTreeMap<Language, TranslationState>,
-    /// Where it stands in the document; `None` if it is stored.
-    pub origin: Option<Origin<TaskId>>,
-}
-
-/// A step as it was read, without bodies.
-#[derive(Clone, Debug)]
-pub struct SourceStep {
-    pub step: Step,
-    /// Whether it has a body, which may not have been read.
-    pub has_body: bool,
-    /// An upper bound of the bytes of its body and those of its translations.
-    pub body_bytes: usize,
-    pub translations: BTreeMap<Language, TranslationState>,
-    /// Where it stands in the document; `None` if it is stored.
-    pub origin: Option<Origin<StepId>>,
-}
-
-impl From<Task> for SourceTask {
-    fn from(task: Task) -> Self {
-        Self {
-            task,
-            translations: BTreeMap::new(),
-            origin: None,
-        }
-    }
-}
-
-impl From<Step> for SourceStep {
-    fn from(step: Step) -> Self {
-        Self {
-            step,
-            has_body: false,
-            body_bytes: 0,
-            translations: BTreeMap::new(),
-            origin: None,
-        }
-    }
-}
-
-/// The tasks that were read for a guide, each with its steps in order. The steps are
-/// `None` if they are too deep or too many to read.
-pub type SourceTasks = BTreeMap<TaskId, (SourceTask, Option<Vec<SourceStep>>)>;
+/// The tasks that were read for a guide.
+pub type SourceTasks = BTreeMap<TaskId, GuideTask>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Guide {
@@ -166,28 +112,74 @@ pub struct Guide {
     /// Its steps in the order of a walk, unpublished ones included; empty if it exceeds a limit.
     pub route: Vec<GuideStop>,
     indexes: HashMap<TaskId, usize>,
+    ids: VariableIds,
 }
 
+/// The variables of each name: the account-wide one, and those of tasks.
+type VariableIds = HashMap<String, BTreeMap<Option<usize>, VariableId>>;
+
+/// A task of a guide. Until the guide is built, it has no conditions.
 #[derive(Clone, Debug)]
 pub struct GuideTask {
-    pub source: SourceTask,
+    /// Its list of steps may be empty.
+    pub task: Task,
+    pub translations: BTreeMap<Language, TranslationState>,
+    /// Where it stands in the document; `None` if it is stored.
+    pub origin: Option<Origin<TaskId>>,
+    /// Its steps in order; `None` if they are too deep, or beyond a limit.
+    pub steps: Option<Vec<GuideStep>>,
     /// The fewest subtask steps that lead to it, 0 for the root. At one more than
     /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
     pub depth: usize,
     pub conditions: Vec<CompiledCondition>,
-    /// Its steps in order; `None` if they are too deep or beyond a limit.
-    pub steps: Option<Vec<GuideStep>>,
 }
 
+/// A step of a guide. Until the guide is built, it has no conditions, variables and subtask.
 #[derive(Clone, Debug)]
 pub struct GuideStep {
-    pub source: SourceStep,
+    /// A stored step has no bodies.
+    pub step: Step,
+    /// Whether it has a body, which may not have been read.
+    pub has_body: bool,
+    /// An upper bound of the bytes of its body and those of its translations.
+    pub body_bytes: usize,
+    pub translations: BTreeMap<Language, TranslationState>,
+    /// Where it stands in the document; `None` if it is stored.
+    pub origin: Option<Origin<StepId>>,
     pub conditions: Vec<CompiledCondition>,
     /// The variables that it sets, if it is an observation: the account-wide one first.
     pub sets: Vec<VariableId>,
     /// The task that it refers to, if it is a subtask step: an index of [`Guide::tasks`].
     /// `None` beyond a limit.
     pub subtask: Option<usize>,
+}
+
+impl From<Task> for GuideTask {
+    fn from(task: Task) -> Self {
+        Self {
+            task,
+            translations: BTreeMap::new(),
+            origin: None,
+            steps: None,
+            depth: 0,
+            conditions: Vec::new(),
+        }
+    }
+}
+
+impl From<Step> for GuideStep {
+    fn from(step: Step) -> Self {
+        Self {
+            step,
+            has_body: false,
+            body_bytes: 0,
+            translations: BTreeMap::new(),
+            origin: None,
+            conditions: Vec::new(),
+            sets: Vec::new(),
+            subtask: None,
+        }
+    }
 }
 
 /// A step of a guide: the indexes of its task in [`Guide::tasks`], and of itself in
@@ -240,6 +232,12 @@ impl Guide {
         Some(self.task(step.subtask?))
     }
 
+    /// The account-wide variable of a name, and those of tasks.
+    pub fn variables_named(&self, name: &str) -> impl Iterator<Item = VariableId> + Clone {
+        let ids = self.ids.get(name).into_iter().flatten();
+        ids.map(|(_, id)| *id)
+    }
+
     pub fn conditions(&self) -> impl Iterator<Item = &CompiledCondition> {
         self.tasks.iter().flat_map(|task| {
             let steps = task.steps.iter().flatten();
@@ -258,63 +256,50 @@ impl Guide {
 impl GuideTask {
     pub fn dependencies(&self) -> Option<Dependencies<'_>> {
         Some(Dependencies {
-            group: self.source.task.content.dependencies.as_ref()?,
+            group: self.task.content.dependencies.as_ref()?,
             conditions: &self.conditions,
         })
     }
 
     pub fn translation(&self, language: &Language) -> Option<(&TaskTranslation, TranslationState)> {
-        let translation = self.source.task.content.translations.get(language)?;
-        let state = self.source.translations.get(language);
+        let translation = self.task.content.translations.get(language)?;
+        let state = self.translations.get(language);
         Some((translation, state.copied().unwrap_or_default()))
     }
 
     /// The task's id in responses; for a task of a document, the id in the document.
     pub fn guid(&self) -> Option<TaskId> {
-        match &self.source.origin {
-            Some(origin) => origin.guid,
-            None => Some(self.source.task.guid),
-        }
+        let origin = self.origin.as_ref();
+        origin.map_or(Some(self.task.guid), |origin| origin.guid)
     }
 }
 
 impl GuideStep {
-    fn new(source: SourceStep) -> Self {
-        Self {
-            source,
-            conditions: Vec::new(),
-            sets: Vec::new(),
-            subtask: None,
-        }
-    }
-
     pub fn dependencies(&self) -> Option<Dependencies<'_>> {
         Some(Dependencies {
-            group: self.source.step.content.dependencies.as_ref()?,
+            group: self.step.content.dependencies.as_ref()?,
             conditions: &self.conditions,
         })
     }
 
     pub fn translation(&self, language: &Language) -> Option<(&StepTranslation, TranslationState)> {
-        let translation = self.source.step.content.translations.get(language)?;
-        let state = self.source.translations.get(language);
+        let translation = self.step.content.translations.get(language)?;
+        let state = self.translations.get(language);
         Some((translation, state.copied().unwrap_or_default()))
     }
 
     /// The step's id in responses; for a step of a document, the id in the document.
     pub fn guid(&self) -> Option<StepId> {
-        match &self.source.origin {
-            Some(origin) => origin.guid,
-            None => Some(self.source.step.guid),
-        }
+        let origin = self.origin.as_ref();
+        origin.map_or(Some(self.step.guid), |origin| origin.guid)
     }
 
     pub fn step_type(&self) -> StepType {
-        self.source.step.kind.step_type()
+        self.step.kind.step_type()
     }
 
     pub fn answer_keys(&self) -> impl ExactSizeIterator<Item = &str> {
-        let feedback = self.source.step.kind.feedback();
+        let feedback = self.step.kind.feedback();
         let values = feedback.map_or(&[][..], |feedback| &feedback.values);
         values.iter().map(|value| value.key.as_str())
     }

@@ -1,6 +1,6 @@
 //! Names of variables. Names are equal when their code points are.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::domain::{dependency::Condition, ids::ProductId};
 
@@ -8,12 +8,10 @@ use crate::domain::{dependency::Condition, ids::ProductId};
 const COMPONENTS: &str = "components.";
 
 /// The full name of a condition's variable: `path.variable`, or `variable` without a path.
-pub fn full_name(condition: &Condition) -> String {
-    let (path, variable) = (condition.path.as_str(), condition.variable.as_str());
-    if path.is_empty() {
-        variable.to_owned()
-    } else {
-        format!("{path}.{variable}")
+pub fn full_name(condition: &Condition) -> Cow<'_, str> {
+    match (condition.path.as_str(), condition.variable.as_str()) {
+        ("", variable) => variable.into(),
+        (path, variable) => format!("{path}.{variable}").into(),
     }
 }
 
@@ -32,41 +30,34 @@ pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
     (product.get().to_string() == digits).then_some((product, feedback_name))
 }
 
-/// Variables that are known to exist, although no observation sets them.
+/// Variables that are known to exist, although no observation sets them: names, and beginnings of
+/// names, each of which ends with a dot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownVariables {
-    names: BTreeSet<String>,
-    /// Beginnings of names, each of which ends with a dot.
-    prefixes: BTreeSet<String>,
-}
+pub struct KnownVariables(BTreeSet<String>);
 
 impl KnownVariables {
     /// The names that a caller declares. One that ends in `.*` declares every name below it.
     pub fn new(declared: impl IntoIterator<Item = String>) -> Self {
-        let mut known = Self::default();
-        for name in declared {
-            match name.strip_suffix('*') {
-                Some(above) if above.ends_with('.') => known.prefixes.insert(above.to_owned()),
-                _ => known.names.insert(name),
-            };
-        }
-        known
+        let above = |name: &str| {
+            name.strip_suffix('*')
+                .filter(|it| it.ends_with('.'))
+                .map(str::to_owned)
+        };
+        let declared = declared.into_iter();
+        Self(declared.map(|name| above(&name).unwrap_or(name)).collect())
     }
 
     /// The aliases of the loops of a guide, and the names that begin with one and a dot. An empty
     /// alias names nothing.
     pub fn for_loops<'a>(aliases: impl IntoIterator<Item = &'a str>) -> Self {
         let aliases = aliases.into_iter().filter(|alias| !alias.is_empty());
-        let names: BTreeSet<String> = aliases.map(str::to_owned).collect();
-        let prefixes = names.iter().map(|alias| format!("{alias}.")).collect();
-        Self { names, prefixes }
+        let names = aliases.flat_map(|alias| [alias.to_owned(), format!("{alias}.")]);
+        Self(names.collect())
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        let mut prefixes = name
-            .match_indices('.')
-            .map(|(dot, _)| name.split_at(dot + 1).0);
-        self.names.contains(name) || prefixes.any(|prefix| self.prefixes.contains(prefix))
+        let mut dots = name.match_indices('.').map(|(dot, _)| dot + 1);
+        self.0.contains(name) || dots.any(|end| self.0.contains(name.split_at(end).0))
     }
 }
 

@@ -10,8 +10,7 @@ use crate::domain::{
 };
 
 use super::{
-    Guide, GuideLimit, StepPosition, StopSignal, Truth, Unpublished, VariableId, VariableValue,
-    budget::Budget,
+    Guide, GuideLimit, StepPosition, StopSignal, Truth, Unpublished, VariableValue, budget::Budget,
 };
 
 mod open;
@@ -86,21 +85,20 @@ impl Preview {
         let Some(view) = GuideView::new(&guide, &options, state, &budget) else {
             return Ok(None);
         };
-        let names = variables_by_name(&guide);
         let listed = || {
             let visits = view.evaluation.visits.iter();
             visits.filter(|visit| guide.stop(visit.stop).level <= options.subtask_depth)
         };
         let unused = options.answers.keys();
-        let unused = unused.filter(|name| !names.contains_key(name.as_str()));
+        let unused = unused.filter(|name| guide.variables_named(name).next().is_none());
         Ok(Some(Self {
             visible: view.evaluation.root_visible,
             reasons: view.task_reasons(),
             steps: listed().map(|visit| view.listed_step(visit)).collect(),
             next_observation: view.next_observation(),
-            open_variables: view.open_variables(&names, listed(), &budget),
+            open_variables: view.open_variables(listed(), &budget),
             unused_answers: unused.cloned().collect(),
-            hidden_answers: view.hidden_answers(&names),
+            hidden_answers: view.hidden_answers(),
             state: view.state,
             texts: options.texts,
             guide,
@@ -115,26 +113,11 @@ impl Preview {
         let fits = |listed: &&ListedStep| {
             let fits = bytes < PAGE_BYTES;
             if bodies {
-                let step = &self.guide[listed.position].source;
-                bytes = bytes.saturating_add(step.body_bytes);
+                bytes = bytes.saturating_add(self.guide[listed.position].body_bytes);
             }
             fits
         };
         let count = rest.iter().take(size).take_while(fits).count();
         rest.get(..count).unwrap_or_default()
     }
-}
-
-/// The variables of each name: an account-wide one, and those of tasks.
-type VariablesByName<'a> = BTreeMap<&'a str, Vec<VariableId>>;
-
-fn variables_by_name(guide: &Guide) -> VariablesByName<'_> {
-    let mut names = VariablesByName::new();
-    for (index, variable) in guide.variables.iter().enumerate() {
-        names
-            .entry(&variable.name)
-            .or_default()
-            .push(VariableId(index));
-    }
-    names
 }

@@ -134,11 +134,9 @@ impl VariableFilter {
     /// the paths. Of an answer, those that may have another truth for it than for others.
     pub fn conditions_reading(&self, group: &Group) -> Vec<(String, Condition)> {
         let answer = self.answer.clone().map(VariableValue::Text);
-        let depends_on = |condition: &Condition, answer| match condition.operator {
-            Comparison::Equal | Comparison::NotEqual => {
-                Criterion::new(condition).tells_apart(answer)
-            }
-            Comparison::Greater | Comparison::Less => true,
+        let depends_on = |condition: &Condition, answer| {
+            matches!(condition.operator, Comparison::Greater | Comparison::Less)
+                || Criterion::new(condition).tells_apart(answer)
         };
         let placed = group.placed_conditions().into_iter();
         let mut found: Vec<(String, Condition)> = placed

@@ -186,6 +186,13 @@ impl KeySet {
         self.numbers().next().is_some()
     }
 
+    /// Whether it has a value, or the value is none.
+    pub fn has(&self, value: &VariableValue) -> bool {
+        // The first form is the value itself.
+        let forms = value.forms();
+        forms.first().is_none_or(|form| self.forms.contains(form))
+    }
+
     /// Whether one of the keys equals a target.
     pub fn has_equal(&self, target: &ConditionTarget) -> bool {
         let mut forms = target_forms(target).into_iter();
@@ -227,7 +234,7 @@ fn numeric_text(text: &str) -> Option<f64> {
 #[cfg(test)]
 #[allow(clippy::expect_used, clippy::indexing_slicing)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
     use crate::domain::analysis::{Budget, NEVER};
@@ -275,49 +282,41 @@ mod tests {
         }
     }
 
-    fn texts() -> impl Strategy<Value = String> {
-        const TEXTS: [&str; 11] = [
-            "", "a", "1", "1.0", "10e-1", "-0", "0", "2", "true", "false", "x y",
-        ];
-        proptest::sample::select(&TEXTS[..]).prop_map(str::to_owned)
+    const TEXTS: [&str; 11] = [
+        "", "a", "1", "1.0", "10e-1", "-0", "0", "2", "true", "false", "x y",
+    ];
+
+    fn target() -> impl Strategy<Value = ConditionTarget> {
+        let texts = TEXTS.map(|text| ConditionTarget::Text(text.to_owned()));
+        let numbers = [-0.0, 0.0, 1.0, 1.5, 2.0, f64::MAX, f64::MIN].map(ConditionTarget::Number);
+        let bools = [true, false].map(ConditionTarget::Bool);
+        select([&texts[..], &numbers, &bools].concat())
     }
 
-    fn numbers() -> impl Strategy<Value = f64> {
-        proptest::sample::select(&[-0.0, 0.0, 1.0, 1.5, 2.0, f64::MAX, f64::MIN][..])
-    }
-
-    fn values() -> impl Strategy<Value = VariableValue> {
-        prop_oneof![
-            texts().prop_map(VariableValue::Text),
-            numbers().prop_map(VariableValue::Number),
-            any::<bool>().prop_map(VariableValue::Bool),
-        ]
-    }
-
-    /// A criterion for each operator, with the same targets.
-    fn criteria() -> impl Strategy<Value = [Criterion; 4]> {
-        let target = prop_oneof![
-            texts().prop_map(ConditionTarget::Text),
-            numbers().prop_map(ConditionTarget::Number),
-            any::<bool>().prop_map(ConditionTarget::Bool),
-        ];
-        proptest::collection::vec(target, 1..5)
-            .prop_map(|targets| Comparison::ALL.map(|operator| criterion(operator, &targets)))
+    fn value(target: ConditionTarget) -> VariableValue {
+        match target {
+            ConditionTarget::Text(text) => VariableValue::Text(text),
+            ConditionTarget::Number(number) => VariableValue::Number(number),
+            ConditionTarget::Bool(value) => VariableValue::Bool(value),
+        }
     }
 
     proptest! {
         #[test]
         fn criteria_tell_the_classes_of_values_apart_as_they_do_values(
-            keys in proptest::collection::vec(texts(), 0..8),
-            value in values(),
-            criteria in proptest::collection::vec(criteria(), 1..4),
+            keys in vec(select(&TEXTS[..]), 0..8),
+            value in target().prop_map(value),
+            targets in vec(vec(target(), 1..5), 1..4),
         ) {
-            let criteria = criteria.concat();
+            let criteria = targets.iter().flat_map(|targets| {
+                Comparison::ALL.map(|operator| criterion(operator, targets))
+            });
+            let criteria: Vec<Criterion> = criteria.collect();
             let distinct: BTreeSet<&Criterion> = criteria.iter().collect();
             let budget = Budget::new(0, NEVER);
-            let set = KeySet::new(keys.iter().map(String::as_str));
+            let set = KeySet::new(keys.iter().copied());
             let classes_of = |possible| {
-                let keys = keys.iter().map(String::as_str);
+                let keys = keys.iter().copied();
                 ValueClasses::new(possible, keys, &distinct, &budget).expect("within the budget")
             };
             let is_like = |classes: &ValueClasses<'_>, class: usize, value: &VariableValue| {
@@ -329,7 +328,7 @@ mod tests {
             let anything = classes_of(None);
             for classes in [&classes_of(Some(&set)), &anything] {
                 for key in &keys {
-                    let value = VariableValue::Text(key.clone());
+                    let value = VariableValue::Text((*key).to_owned());
                     prop_assert!(is_like(classes, classes.of_key(key), &value), "{key}");
                 }
                 let unanswered = ValueClasses::UNANSWERED;
@@ -338,7 +337,7 @@ mod tests {
             let mut all = 0..anything.count();
             prop_assert!(all.any(|class| is_like(&anything, class, &value)), "{value:?}");
             for criterion in &criteria {
-                let mut values = keys.iter().cloned().map(VariableValue::Text);
+                let mut values = keys.iter().map(|key| VariableValue::Text((*key).to_owned()));
                 let expected = values.any(|value| criterion.tells_apart(&value));
                 prop_assert_eq!(set.is_told_apart(criterion), expected, "{:?}", criterion);
             }

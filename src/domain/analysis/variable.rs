@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{
-    dependency::ConditionTarget,
-    ids::{StepId, TaskId},
-};
+use crate::domain::ids::{StepId, TaskId};
 
 use super::{
     guide::{GuideStep, GuideTask, StepPosition},
@@ -16,7 +13,7 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub usize);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Variable {
     pub name: String,
     /// The index of the task whose observations have this as their own name, which is only
@@ -68,18 +65,6 @@ impl<T> Outside<T> {
 }
 
 impl Variable {
-    pub(super) fn new(task: Option<usize>, name: String) -> Self {
-        Self {
-            name,
-            task,
-            setters: Vec::new(),
-            outside: Arc::default(),
-            is_declared: false,
-            is_read: false,
-            keys: None,
-        }
-    }
-
     /// Whether no observation of the account sets it, no loop has it and the caller does
     /// not declare it.
     pub fn is_unknown(&self) -> bool {
@@ -109,14 +94,6 @@ impl Variable {
     }
 
     pub fn may_be(&self, value: &VariableValue) -> bool {
-        let target = match value {
-            VariableValue::Unanswered => return true,
-            VariableValue::Text(text) => ConditionTarget::Text(text.clone()),
-            VariableValue::Number(number) => ConditionTarget::Number(*number),
-            VariableValue::Bool(value) => ConditionTarget::Bool(*value),
-        };
-        self.keys
-            .as_ref()
-            .is_none_or(|keys| keys.has_equal(&target))
+        self.keys.as_ref().is_none_or(|keys| keys.has(value))
     }
 }

@@ -33,13 +33,13 @@ struct ReadCondition<'a> {
 pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let walk = WalkOrder::new(guide);
-    let tasks = report.own_tasks().into_iter();
+    let tasks = report.own.clone().into_iter();
     let tasks = tasks.map(|own| (own, own.task.dependencies()));
     let steps = report.own_steps().into_iter();
     let steps = steps.map(|(own, _, step)| (own, step.dependencies()));
     for (reader, dependencies) in tasks.chain(steps) {
         for (placed, compiled) in dependencies.into_iter().flat_map(Dependencies::placed) {
-            if report.is_stopped() {
+            if report.budget.is_stopped() {
                 return;
             }
             let condition = ReadCondition {
@@ -168,7 +168,7 @@ impl ReadCondition<'_> {
             if keys.has_equal(target) {
                 continue;
             }
-            if report.is_stopped() {
+            if report.budget.is_stopped() {
                 return;
             }
             if report.skips(Rule::UnknownAnswer) {

@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::domain::analysis::{
-    CompiledCondition, Dependencies, GuideTask, VariableId, VariableValue,
-};
+use crate::domain::analysis::{CompiledCondition, Dependencies, VariableId, VariableValue};
 
 use super::{
     finding::FindingPlace,
@@ -45,19 +43,10 @@ impl<'a> ConflictSearch<'a> {
 
     /// Conditions on one variable that a step needs and that no value meets together, without those
     /// that can be left out. Empty if none were found.
-    ///
-    /// A step needs its own conditions and those of the task that it refers to. If walkthroughs
-    /// come to it only once, it also needs the subtask step that enters its task, and the
-    /// observations that alone set a variable that it needs.
     pub fn find(&self, visits: &[&Visit]) -> Vec<FindingPlace> {
-        let needed = match visits {
-            [] => Vec::new(),
-            [only] => self.needed_on_the_way(only.stop),
-            [first, ..] => self.needed_at(first.stop),
-        };
         // Between two observations that set a variable, it has one value.
         let mut groups: BTreeMap<(VariableId, usize), Vec<NeededCondition<'_>>> = BTreeMap::new();
-        for one in needed {
+        for one in self.needed(visits) {
             let variable = one.condition.variable;
             let key = (variable, self.setters_before(variable, one.stop).len());
             groups.entry(key).or_default().push(one);
@@ -76,7 +65,7 @@ impl<'a> ConflictSearch<'a> {
         variable: VariableId,
         mut needed: Vec<NeededCondition<'a>>,
     ) -> Option<Vec<NeededCondition<'a>>> {
-        let classes = self.walkthroughs.classes_of(variable)?;
+        let classes = &self.walkthroughs.variables.get(&variable)?.classes;
         let work = needed.len().saturating_mul(classes.count());
         if !self.walkthroughs.budget.hints.spend(work) {
             return None;
@@ -105,16 +94,20 @@ impl<'a> ConflictSearch<'a> {
         Some(needed)
     }
 
-    /// The conditions without which a walkthrough does not see the step of a stop.
-    fn needed_on_the_way(&self, stop: usize) -> Vec<NeededCondition<'a>> {
+    /// The conditions without which a walkthrough does not see a step: its own, and those of the task
+    /// that it refers to. If walkthroughs come to it only once, it also needs the subtask step that
+    /// enters its task, and the observations that alone set a variable that it needs.
+    fn needed(&self, visits: &[&Visit]) -> Vec<NeededCondition<'a>> {
         let mut needed = Vec::new();
         let mut known = BTreeSet::new();
-        let mut open = vec![stop];
+        let mut open: Vec<usize> = visits.iter().take(1).map(|visit| visit.stop).collect();
         while let Some(stop) = open.pop() {
             if known.insert(stop) {
                 let conditions = self.needed_at(stop);
-                open.extend(self.walkthroughs.guide.stop(stop).parent);
-                open.extend(conditions.iter().filter_map(|it| self.answering_stop(it)));
+                if visits.len() == 1 {
+                    open.extend(self.walkthroughs.guide.stop(stop).parent);
+                    open.extend(conditions.iter().filter_map(|it| self.answering_stop(it)));
+                }
                 needed.extend(conditions);
             }
         }
@@ -127,20 +120,17 @@ impl<'a> ConflictSearch<'a> {
         let guide = self.walkthroughs.guide;
         let position = guide.stop(stop).position;
         let step = &guide[position];
+        let of_step = (guide.task(position.task), Some(step), step.dependencies());
         let subtask = guide.subtask(step);
-        let of_subtask = subtask.and_then(GuideTask::dependencies);
-        let of_step = step.dependencies();
+        let of_subtask = subtask.map(|subtask| (subtask, None, subtask.dependencies()));
         let mut needed = Vec::new();
-        for (dependencies, subtask) in [(of_step, None), (of_subtask, subtask)] {
+        for (task, step, dependencies) in [of_step].into_iter().chain(of_subtask) {
             let conditions = dependencies.into_iter().flat_map(Dependencies::placed);
             let conditions = conditions.filter(|(placed, _)| placed.is_needed);
             needed.extend(conditions.map(|(placed, condition)| NeededCondition {
                 condition,
                 stop,
-                place: match subtask {
-                    Some(subtask) => FindingPlace::new(subtask, None, &placed.path),
-                    None => FindingPlace::at(guide, position, &placed.path),
-                },
+                place: FindingPlace::new(task, step, &placed.path),
             }));
         }
         let work = (1 + needed.len()) * PATH_WORK;
@@ -165,7 +155,8 @@ impl<'a> ConflictSearch<'a> {
             ..
         } = needed.condition;
         let needs_answer = !criterion.holds(&VariableValue::Unanswered);
-        let is_set_here = needs_answer && self.walkthroughs.starts_unanswered(*variable);
+        let read = self.walkthroughs.variables.get(variable)?;
+        let is_set_here = needs_answer && read.starts_unanswered;
         match self.setters_before(*variable, needed.stop) {
             [setter] if is_set_here => Some(*setter),
             _ => None,

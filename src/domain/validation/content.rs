@@ -25,21 +25,26 @@ pub fn check(report: &mut Report<'_>) {
         report_too_large(report, GuideLimit("languages", MAX_LANGUAGES));
         languages.truncate(MAX_LANGUAGES);
     }
-    let languages: Vec<CheckedLanguage> = languages.into_iter().map(CheckedLanguage::new).collect();
-    for own in report.own_tasks() {
+    let languages = languages.iter().map(|it| (it, it.unregistered_subtag()));
+    let languages: Vec<(&Language, Option<String>)> = languages.collect();
+    let texts = |own| {
+        let texts = languages.iter();
+        texts.map(move |(language, unregistered)| Texts {
+            own,
+            language,
+            unregistered,
+        })
+    };
+    for own in report.own.clone() {
         check_steps(report, own);
-        for language in &languages {
-            Texts { own, language }.check_task(report);
-        }
+        texts(own).for_each(|texts| texts.check_task(report));
     }
     for (own, _, step) in report.own_steps() {
-        if report.is_stopped() {
+        if report.budget.is_stopped() {
             return;
         }
         check_content(report, own, step);
-        for language in &languages {
-            Texts { own, language }.check_step(report, step);
-        }
+        texts(own).for_each(|texts| texts.check_step(report, step));
     }
 }
 
@@ -50,9 +55,9 @@ fn languages(report: &Report<'_>) -> Vec<Language> {
         return named.iter().filter(|it| all.insert(*it)).cloned().collect();
     }
     for task in &report.subject.guide.tasks {
-        all.extend(task.source.task.content.translations.keys());
+        all.extend(task.task.content.translations.keys());
         for step in task.steps.iter().flatten() {
-            all.extend(step.source.step.content.translations.keys());
+            all.extend(step.step.content.translations.keys());
         }
     }
     all.into_iter().cloned().collect()
@@ -75,9 +80,9 @@ fn check_steps(report: &mut Report<'_>, own: Own<'_>) {
 }
 
 fn check_content(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep) {
-    let content = &step.source.step.content;
+    let content = &step.step.content;
     let is_information = step.step_type() == StepType::Information;
-    if is_information && !step.source.has_body && content.instructions.is_empty() {
+    if is_information && !step.has_body && content.instructions.is_empty() {
         let message = "The step has neither a body nor instructions.";
         report.add(own.finding(Rule::NoContent, "", json!({}), message));
     }
@@ -89,27 +94,12 @@ fn check_content(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep) {
     }
 }
 
-struct CheckedLanguage {
-    language: Language,
-    /// `translations["de"]`
-    path: String,
-    unregistered: Option<String>,
-}
-
-impl CheckedLanguage {
-    fn new(language: Language) -> Self {
-        Self {
-            path: format!("translations[\"{language}\"]"),
-            unregistered: language.unregistered_subtag(),
-            language,
-        }
-    }
-}
-
 /// The texts of an own task or step in a language.
 struct Texts<'a> {
     own: Own<'a>,
-    language: &'a CheckedLanguage,
+    language: &'a Language,
+    /// The subtag of the language that is not registered, if there is one.
+    unregistered: &'a Option<String>,
 }
 
 /// A translation that exists.
@@ -120,7 +110,7 @@ struct Translated {
 
 impl Texts<'_> {
     fn check_task(&self, report: &mut Report<'_>) {
-        let translation = self.own.task.translation(&self.language.language);
+        let translation = self.own.task.translation(self.language);
         let has_name = translation.is_some_and(|(it, _)| it.name.is_some());
         let missing: &[&str] = if has_name { &[] } else { &["name"] };
         let translated = translation.map(|(translation, state)| Translated {
@@ -131,7 +121,7 @@ impl Texts<'_> {
     }
 
     fn check_step(&self, report: &mut Report<'_>, step: &GuideStep) {
-        let translation = step.translation(&self.language.language);
+        let translation = step.translation(self.language);
         let needs_title = self.needs_title(report, step);
         let translated = translation.map(|(translation, state)| {
             // A subtask step without a title of its own shows the name of its task.
@@ -156,13 +146,13 @@ impl Texts<'_> {
             return step.step_type() != StepType::Subtask;
         };
         let is_own = step.subtask.is_some_and(|task| report.is_own(task));
-        let translation = subtask.translation(&self.language.language);
+        let translation = subtask.translation(self.language);
         let has_name = translation.is_some_and(|(it, _)| it.name.is_some());
         !is_own && report.subject.other_guides == OtherGuides::Read && !has_name
     }
 
     fn check(&self, report: &mut Report<'_>, missing: &[&str], translated: Option<Translated>) {
-        let language = &self.language.language;
+        let language = self.language;
         if !missing.is_empty() && !report.skips(Rule::TranslationMissing) {
             let message = format!("Not translated into {language}: {}.", missing.join(", "));
             let facts = json!({ "fields": missing });
@@ -171,7 +161,7 @@ impl Texts<'_> {
         let Some(translated) = translated else {
             return;
         };
-        if let Some(subtag) = &self.language.unregistered
+        if let Some(subtag) = self.unregistered
             && !report.skips(Rule::UnknownLanguage)
         {
             let message = match subtag == language.as_str() {
@@ -212,15 +202,16 @@ impl Texts<'_> {
             (true, false) => format!("has {has}, not in the source"),
             (false, false) => format!("{lacks} and has {has} instead"),
         };
-        let message = format!("The question in {} {differences}.", self.language.language);
+        let message = format!("The question in {} {differences}.", self.language);
         let facts = json!({ "missing": missing, "others": others });
         let field = ".feedback_config[0].values";
         report.add(self.finding(Rule::TranslationAnswers, field, facts, message));
     }
 
     fn finding(&self, rule: Rule, field: &str, facts: Value, message: String) -> Finding {
-        let CheckedLanguage { language, path, .. } = self.language;
-        let mut finding = (self.own).finding(rule, &format!("{path}{field}"), facts, message);
+        let language = self.language;
+        let path = format!("translations[\"{language}\"]{field}");
+        let mut finding = self.own.finding(rule, &path, facts, message);
         let language_fact = json!(language.as_str());
         finding.facts.insert("language".to_owned(), language_fact);
         finding.language = Some(language.clone());
@@ -233,14 +224,13 @@ fn missing_fields(
     translation: Option<(&StepTranslation, TranslationState)>,
     needs_title: bool,
 ) -> Vec<&'static str> {
-    let source = &step.source;
-    let has_instructions = !source.step.content.instructions.is_empty();
-    let has_question = source.step.kind.feedback().is_some();
+    let has_instructions = !step.step.content.instructions.is_empty();
+    let has_question = step.step.kind.feedback().is_some();
     let lacks = |has: fn(&StepTranslation) -> bool| !translation.is_some_and(|(it, _)| has(it));
     let has_body = translation.is_some_and(|(_, state)| state.has_body);
     let fields = [
         ("title", needs_title && lacks(|it| it.title.is_some())),
-        ("body", source.has_body && !has_body),
+        ("body", step.has_body && !has_body),
         (
             "instructions",
             has_instructions && lacks(|it| !it.instructions.is_empty()),

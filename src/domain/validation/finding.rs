@@ -55,13 +55,12 @@ impl FindingPlace {
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
         let (origin, unlisted, title) = match step {
             None => {
-                let source = &task.source;
-                let origin = source.origin.as_ref().map(|origin| &origin.path);
-                (origin, "document.task", source.task.name.as_str())
+                let origin = task.origin.as_ref().map(|origin| &origin.path);
+                (origin, "document.task", task.task.name.as_str())
             }
-            Some(GuideStep { source, .. }) => {
-                let origin = source.origin.as_ref().map(|origin| &origin.path);
-                (origin, "document.steps", source.step.title.as_str())
+            Some(GuideStep { origin, step, .. }) => {
+                let origin = origin.as_ref().map(|origin| &origin.path);
+                (origin, "document.steps", step.title.as_str())
             }
         };
         Self {
@@ -219,23 +218,16 @@ impl Finding {
     /// for equal guides. Ids decide between findings that look the same.
     pub fn sort(findings: &mut [Self]) {
         findings.sort_by(|one, other| {
-            let by_levels = || one.level_numbers().cmp(other.level_numbers());
-            let by_message = || one.message.cmp(&other.message);
             // An id takes a digest, so only those that decide are made.
             let by_id = || one.id().cmp(&other.id());
-            let order = one.sort_key().cmp(&other.sort_key());
-            order
-                .then_with(by_levels)
-                .then_with(by_message)
-                .then_with(by_id)
+            one.sort_key().cmp(&other.sort_key()).then_with(by_id)
         });
     }
 
-    fn level_numbers(&self) -> impl Iterator<Item = i32> {
-        self.levels.iter().map(|level| level.number())
-    }
-
-    fn sort_key(&self) -> ((usize, Option<usize>), &str, &'static str) {
-        (self.order, &self.place.path, self.rule.text().id)
+    fn sort_key(&self) -> impl Ord {
+        let levels = self.levels.iter().map(|level| level.number());
+        let levels: Vec<i32> = levels.collect();
+        let (path, rule) = (&self.place.path, self.rule.text().id);
+        (self.order, path, rule, levels, &self.message)
     }
 }

@@ -200,19 +200,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_gates_are_one_and_constants_fold() {
-        let mut formula = Formula::default();
-        let (a, b) = (formula.input(), formula.input());
-        assert_eq!(formula.and([a, b]), formula.and([b, a, Literal::TRUE, a]));
-        assert_eq!(formula.and([a, Literal::TRUE, a]), a);
-        assert_eq!(formula.and([a, !a]), Literal::FALSE);
-        assert_eq!(formula.or([a, !a]), Literal::TRUE);
-        assert_eq!(formula.and([a, Literal::FALSE]), Literal::FALSE);
-        assert_eq!(formula.or([]), Literal::FALSE);
-        assert_eq!(formula.choose(a, b, b), b);
-    }
-
-    #[test]
     fn a_full_formula_takes_no_more_nodes() {
         let mut formula = Formula::default();
         while formula.len() < MAX_NODES {
@@ -222,20 +209,5 @@ mod tests {
         assert!(formula.is_full());
         assert_eq!(formula.input(), Literal::FALSE);
         assert_eq!(formula.len(), MAX_NODES);
-    }
-
-    #[test]
-    fn exactly_one_of_the_choices_holds() {
-        for count in 1..9 {
-            let mut formula = Formula::default();
-            let literals = formula.one_of(count);
-            let mut chosen = 0;
-            for literal in literals {
-                assert!(formula.is_sampled(literal));
-                assert_eq!(chosen & formula.samples(literal), 0);
-                chosen |= formula.samples(literal);
-            }
-            assert_eq!(chosen, Samples::MAX);
-        }
     }
 }

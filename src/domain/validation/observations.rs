@@ -41,7 +41,7 @@ type WiringSteps<'a> = HashMap<(usize, TaskId), &'a GuideStep>;
 pub fn check(report: &mut Report<'_>) {
     let own_steps = report.own_steps().into_iter();
     let wiring = own_steps.filter_map(|(_, position, step)| {
-        let link = step.source.step.link?;
+        let link = step.step.link?;
         Some(((position.task, link), step))
     });
     let wiring: WiringSteps<'_> = wiring.collect();
@@ -53,7 +53,7 @@ pub fn check(report: &mut Report<'_>) {
     // Many observations may set the same variable.
     let mut uses: HashMap<VariableId, VariableUse> = HashMap::new();
     for observation in own_observations(report) {
-        if report.is_stopped() {
+        if report.budget.is_stopped() {
             return;
         }
         observation.check_answers(report);
@@ -80,7 +80,7 @@ fn own_observations<'a>(report: &Report<'a>) -> Vec<Observation<'a>> {
             own,
             position,
             step,
-            feedback: step.source.step.kind.observation_feedback()?,
+            feedback: step.step.kind.observation_feedback()?,
         })
     });
     observations.collect()
@@ -114,7 +114,7 @@ impl<'a> Observation<'a> {
     }
 
     fn check_texts(&self, report: &mut Report<'_>) {
-        let translations = self.step.source.step.content.translations.iter();
+        let translations = self.step.step.content.translations.iter();
         let translated = translations.filter_map(|(language, translation)| {
             let prefix = format!("translations[\"{language}\"].");
             Some((Some(language), prefix, translation.feedback.as_ref()?))
@@ -175,7 +175,7 @@ impl<'a> Observation<'a> {
 
     /// The shorthand that holds for one answer; `None` if the name has no shorthand.
     fn condition_on(&self, key: &str) -> Option<String> {
-        let product = self.step.source.step.product.get();
+        let product = self.step.step.product.get();
         let condition = Condition {
             variable: self.feedback.name.clone(),
             operator: Comparison::Equal,

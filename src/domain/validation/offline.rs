@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::domain::{
     Error, Result,
     analysis::{
-        Budget, Guide, GuideDraft, MAX_SUBTASK_LEVELS, NEVER, Outside, OutsideSetter, SourceStep,
-        SourceTask, SourceTasks, account_name, parse_account_name, plan_tasks,
+        Budget, Guide, GuideDraft, GuideTask, MAX_SUBTASK_LEVELS, NEVER, Outside, OutsideSetter,
+        SourceTasks, account_name, parse_account_name, plan_tasks,
     },
     decide::WriteContext,
     external_id::ExternalId,
@@ -45,14 +45,13 @@ pub struct UncheckedVariable {
 /// Documents that are validated together.
 #[derive(Debug)]
 pub struct DocumentSet {
-    /// What the documents are called in the paths of findings about others.
-    names: Vec<String>,
     /// `Read` if the account has no guides but these documents.
     other_guides: OtherGuides,
     /// The tasks of all documents, and stand-ins for tasks of the account.
     tasks: SourceTasks,
-    /// The documents of the tasks. Stand-ins have none.
-    documents: BTreeMap<TaskId, usize>,
+    /// What the documents of the tasks are called in the paths of findings about others. Stand-ins have
+    /// none.
+    documents: BTreeMap<TaskId, String>,
     /// The observations that set each account-wide name, with their tasks.
     setters: BTreeMap<String, Vec<(TaskId, OutsideSetter)>>,
 }
@@ -73,11 +72,8 @@ impl TaskKey {
     }
 }
 
-/// The tasks of all documents, each with the index of its document.
-type Targets<'d> = BTreeMap<TaskKey, (usize, &'d DocumentTask)>;
-
-/// A place in the documents: the index of the document, and the path of a task in it.
-type Place = (usize, String);
+/// The tasks of all documents.
+type Targets<'d> = BTreeMap<TaskKey, &'d DocumentTask>;
 
 impl DocumentSet {
     /// Plans the import of each document as a new guide. Returns its task, or why an import would
@@ -88,16 +84,13 @@ impl DocumentSet {
         write: &WriteContext,
     ) -> (Self, Vec<Result<TaskId>>) {
         let mut targets = Targets::new();
-        for (index, (_, document)) in documents.iter().enumerate() {
-            for Document { task, .. } in document.all() {
-                let external_id = task.new.clone().and_then(|new| new.content.external_id);
-                let external_id = external_id.map(TaskKey::ExternalId);
-                let keys = task.guid.map(TaskKey::Guid).into_iter().chain(external_id);
-                targets.extend(keys.map(|key| (key, (index, task))));
-            }
+        for Document { task, .. } in documents.iter().flat_map(|(_, it)| it.all()) {
+            let external_id = task.new.clone().and_then(|new| new.content.external_id);
+            let external_id = external_id.map(TaskKey::ExternalId);
+            let keys = task.guid.map(TaskKey::Guid).into_iter().chain(external_id);
+            targets.extend(keys.map(|key| (key, task)));
         }
         let mut set = Self {
-            names: documents.iter().map(|(name, _)| name.clone()).collect(),
             other_guides: match is_whole_account {
                 true => OtherGuides::Read,
                 false => OtherGuides::Unknown,
@@ -106,97 +99,92 @@ impl DocumentSet {
             documents: BTreeMap::new(),
             setters: BTreeMap::new(),
         };
-        let mut links = BTreeMap::new();
-        let planned = documents.iter().enumerate();
-        let planned = planned.map(|(index, (_, document))| {
+        let planned = documents.iter().map(|(name, document)| {
             if is_whole_account {
                 check_targets(document, &targets)?;
             }
-            set.plan(index, document, &targets, &mut links, write)
+            set.plan(name, document, &targets, write)
         });
         let roots = planned.collect();
-        set.link(&links);
+        set.link();
         (set, roots)
     }
 
-    /// Plans the import of a document. Its subtask steps refer to tasks of other documents by ids that
-    /// `links` gets with the places of these tasks.
+    /// Plans the import of a document. Its subtask steps refer to stand-ins.
     fn plan(
         &mut self,
-        index: usize,
+        name: &str,
         document: &Document,
         targets: &Targets<'_>,
-        links: &mut BTreeMap<TaskId, Place>,
         write: &WriteContext,
     ) -> Result<TaskId> {
-        let mut referenced = BTreeMap::new();
+        let mut stand_ins = BTreeMap::new();
         for sent in document.subtask_targets() {
             let guid = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
-            let target = TaskKey::new(&sent).and_then(|key| targets.get(&key));
-            let new = target.and_then(|(_, task)| task.new.clone());
-            if let Some((index, task)) = target {
-                links.insert(guid, (*index, task.path.clone()));
-            }
-            if let Some(new) = new.or_else(|| account_task(sent)) {
-                let task = Task {
-                    guid,
-                    ..Task::create(new, None, write)
-                };
-                referenced.insert(guid, task);
+            let target = TaskKey::new(&sent).and_then(|key| targets.get(&key)?.new.clone());
+            if let Some(new) = target.or_else(|| account_task(sent)) {
+                let task = Task::create(new, None, write);
+                stand_ins.insert(guid, Task { guid, ..task });
             }
         }
-        let known = referenced.iter();
-        let known = known.map(|(guid, task)| (*guid, ReferencedTask::to(task)));
-        let known = known.collect();
-        let context = ImportContext::for_new_guide(write, &known);
+        let referenced = stand_ins.iter();
+        let referenced = referenced.map(|(guid, task)| (*guid, ReferencedTask::to(task)));
+        let referenced = referenced.collect();
+        let context = ImportContext::for_new_guide(write, &referenced);
         let (root, tasks) = plan_tasks(plan(document, Absent::DEFAULT, context)?);
-        let stand_ins = referenced.into_iter();
+        let stand_ins = stand_ins.into_iter();
         self.tasks
             .extend(stand_ins.filter_map(|(guid, task)| Some((guid, stand_in(task, write)?))));
-        for (guid, (task, steps)) in tasks {
-            self.add_setters(&task, steps.iter().flatten());
-            self.documents.insert(guid, index);
-            self.tasks.insert(guid, (task, steps));
+        for (guid, task) in tasks {
+            self.add_setters(&task);
+            self.documents.insert(guid, name.to_owned());
+            self.tasks.insert(guid, task);
         }
         Ok(root)
     }
 
-    fn add_setters<'s>(&mut self, task: &SourceTask, steps: impl Iterator<Item = &'s SourceStep>) {
-        for SourceStep { step, origin, .. } in steps {
-            let Some(feedback) = step.kind.observation_feedback() else {
+    fn add_setters(&mut self, task: &GuideTask) {
+        for step in task.steps.iter().flatten() {
+            let Some(feedback) = step.step.kind.observation_feedback() else {
                 continue;
             };
             // Ids that the plan made up are not shown.
             let task_guid = task.origin.as_ref().and_then(|origin| origin.guid);
-            let step_guid = origin.as_ref().and_then(|origin| origin.guid);
+            let step_guid = step.origin.as_ref().and_then(|origin| origin.guid);
             let keys = feedback.values.iter();
             let setter = OutsideSetter {
                 task: task_guid.unwrap_or(TaskId(Uuid::nil())),
                 step: step_guid.unwrap_or(StepId(Uuid::nil())),
-                title: step.title.clone(),
+                title: step.step.title.clone(),
                 keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
             };
-            let name = account_name(step.product, feedback.name.as_str());
+            let name = account_name(step.step.product, feedback.name.as_str());
             let setters = self.setters.entry(name).or_default();
             setters.push((task.task.guid, setter));
         }
     }
 
     /// Makes subtask steps refer to the tasks of other documents in place of stand-ins.
-    fn link(&mut self, links: &BTreeMap<TaskId, Place>) {
-        let mut linked: BTreeMap<Place, ReferencedTask> = BTreeMap::new();
-        for (guid, index) in &self.documents {
-            if let Some((SourceTask { task, origin, .. }, _)) = self.tasks.get(guid)
-                && let Some(DocumentPath::Listed(path)) = origin.as_ref().map(|it| &it.path)
-            {
-                linked.insert((*index, path.clone()), ReferencedTask::to(task));
-            }
+    fn link(&mut self) {
+        let mut planned: BTreeMap<TaskKey, ReferencedTask> = BTreeMap::new();
+        for GuideTask { task, origin, .. } in
+            self.documents.keys().filter_map(|it| self.tasks.get(it))
+        {
+            let guid = origin.as_ref().and_then(|origin| origin.guid);
+            let external_id = task.content.external_id.clone().map(TaskKey::ExternalId);
+            let keys = guid.map(TaskKey::Guid).into_iter().chain(external_id);
+            planned.extend(keys.map(|key| (key, ReferencedTask::to(task))));
         }
-        let steps = self.tasks.values_mut().flat_map(|(_, steps)| steps);
-        for SourceStep { step, .. } in steps.flatten() {
-            let subtask = step.kind.subtask();
-            let place = subtask.and_then(|subtask| links.get(&subtask.task));
-            if let Some(target) = place.and_then(|place| linked.get(place)) {
+        let steps = self.tasks.values_mut().flat_map(|task| &mut task.steps);
+        for step in steps.flatten().map(|step| &mut step.step) {
+            let subtask = step.kind.subtask().map(|subtask| subtask.task);
+            let Some(subtask) = subtask.filter(|it| !self.documents.contains_key(it)) else {
+                continue;
+            };
+            let external_id = step.subtask_external_id.clone().map(TaskKey::ExternalId);
+            let keys = [Some(TaskKey::Guid(subtask)), external_id];
+            let mut targets = keys.iter().flatten().filter_map(|key| planned.get(key));
+            if let Some(target) = targets.next() {
                 step.refer_to(target.clone());
             }
         }
@@ -256,26 +244,24 @@ impl DocumentSet {
                 let Some(source) = self.tasks.get(&id).filter(|_| !tasks.contains_key(&id)) else {
                     continue;
                 };
-                let (mut task, mut steps) = source.clone();
-                let document = self.documents.get(&id).filter(|it| Some(*it) != own);
-                if let Some(name) = document.and_then(|it| self.names.get(*it)) {
-                    let steps = steps.iter_mut().flatten();
+                let mut task = source.clone();
+                let document = self.documents.get(&id);
+                if let Some(name) = document.filter(|it| Some(*it) != own) {
+                    let steps = task.steps.iter_mut().flatten();
                     let steps = steps.filter_map(|it| Some(&mut it.origin.as_mut()?.path));
                     let task = task.origin.as_mut().map(|it| &mut it.path);
-                    steps.chain(task).for_each(|path| prefix(path, name));
+                    for path in steps.chain(task) {
+                        if let DocumentPath::Listed(path) | DocumentPath::OfValue(path) = path {
+                            *path = format!("{name}: {path}");
+                        }
+                    }
                 }
-                let steps_below = steps.iter().flatten();
-                level.extend(steps_below.filter_map(|it| Some(it.step.kind.subtask()?.task)));
-                tasks.insert(id, (task, steps));
+                let steps = task.steps.iter().flatten();
+                level.extend(steps.filter_map(|it| Some(it.step.kind.subtask()?.task)));
+                tasks.insert(id, task);
             }
         }
         tasks
-    }
-}
-
-fn prefix(path: &mut DocumentPath, name: &str) {
-    if let DocumentPath::Listed(path) | DocumentPath::OfValue(path) = path {
-        *path = format!("{name}: {path}");
     }
 }
 
@@ -284,17 +270,14 @@ fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Viola
     let mut violations = Violations::new();
     let steps = document.all_steps();
     for step in steps.filter(|step| step.fields.step_type() == Some(StepType::Subtask)) {
-        let (field, description) = match TaskKey::new(&step.subtask) {
-            Some(key) if !targets.contains_key(&key) => match key {
-                TaskKey::Guid(_) => ("subtask_id", "is the id of no task of these guides"),
-                TaskKey::ExternalId(_) => (
-                    "subtask_external_id",
-                    "is the external id of no task of these guides",
-                ),
-            },
-            _ => continue,
+        let key = TaskKey::new(&step.subtask);
+        let (field, id) = match key.filter(|key| !targets.contains_key(key)) {
+            Some(TaskKey::Guid(_)) => ("subtask_id", "id"),
+            Some(TaskKey::ExternalId(_)) => ("subtask_external_id", "external id"),
+            None => continue,
         };
         let path = Path::root(&step.path);
+        let description = format!("is the {id} of no task of these guides");
         violations.add(&path.field(field), Reason::FieldInvalid, description);
     }
     violations.into_result()
@@ -338,7 +321,7 @@ fn account_task(sent: SentSubtask) -> Option<NewTask> {
 }
 
 /// A task with a solution in place of one that may not be known.
-fn stand_in(task: Task, write: &WriteContext) -> Option<(SourceTask, Option<Vec<SourceStep>>)> {
+fn stand_in(task: Task, write: &WriteContext) -> Option<GuideTask> {
     let new = NewStep {
         task: task.guid,
         product: task.product,
@@ -346,5 +329,8 @@ fn stand_in(task: Task, write: &WriteContext) -> Option<(SourceTask, Option<Vec<
         kind: StepKind::new(StepType::Solution, Cost::default(), None, None)?,
         content: StepContent::default(),
     };
-    Some((task.into(), Some(vec![Step::create(new, write).into()])))
+    Some(GuideTask {
+        steps: Some(vec![Step::create(new, write).into()]),
+        ..task.into()
+    })
 }

@@ -22,18 +22,24 @@ use super::{
     walkthrough::{Visit, Walkthroughs},
 };
 
-pub fn check(report: &mut Report<'_>) {
+/// Of a guide that is too large, only the names of observations are checked.
+pub fn check(report: &mut Report<'_>, is_too_large: bool) {
     let guide = report.subject.guide;
     let duplicates = duplicate_names(report);
     let unpublished = report.subject.options.unpublished;
-    let Some(mut walkthroughs) = Walkthroughs::new(guide, unpublished, report.budget) else {
-        // The task itself and its outcomes are two more questions.
-        report.counts.undecided += report.shown_steps().len() + duplicates.len() + 2;
-        report_duplicates(report);
+    let walkthroughs = || Walkthroughs::new(guide, unpublished, report.budget);
+    let Some(mut walkthroughs) = (!is_too_large).then(walkthroughs).flatten() else {
+        if !is_too_large {
+            // The task itself and its outcomes are two more questions.
+            report.counts.undecided += report.shown_steps().len() + duplicates.len() + 2;
+        }
+        for duplicate in &duplicates {
+            report_duplicate(report, duplicate, None);
+        }
         return;
     };
     let mut search = Search::new(std::mem::take(&mut walkthroughs.formula), report.budget);
-    for own in report.own_tasks() {
+    for own in report.own.clone() {
         let visits = walkthroughs.visits.iter().filter_map(|visit| visit.subtask);
         let visits = visits.filter(|visit| visit.task == own.index);
         let visits = visits.map(|visit| (visit.reached, visit.condition));
@@ -62,7 +68,14 @@ pub fn check(report: &mut Report<'_>) {
         return;
     }
     let conflicts = ConflictSearch::new(&walkthroughs);
-    let ends = first_ends(report);
+    // For each own task, its first END without dependencies. Each walkthrough that comes to it ends the
+    // task there.
+    let mut ends: HashMap<usize, (usize, &GuideStep)> = HashMap::new();
+    for (_, position, step) in report.shown_steps() {
+        if step.step_type() == StepType::End && step.conditions.is_empty() {
+            ends.entry(position.task).or_insert((position.step, step));
+        }
+    }
     // From the last step: a walkthrough that sees it sees many earlier ones, so that they
     // are decided, too.
     for (own, position, step) in report.shown_steps().into_iter().rev() {
@@ -75,7 +88,7 @@ pub fn check(report: &mut Report<'_>) {
                 finding.hint = format!(
                     "Every walkthrough ends at the END \"{}\" before it. Move that END behind the \
                      step, give it conditions, or delete the step.",
-                    end.source.step.title
+                    end.step.title
                 );
             }
             finding.related = conflicts.find(visits_of(position));
@@ -89,14 +102,6 @@ pub fn check(report: &mut Report<'_>) {
         }
     }
     check_outcomes(report, &walkthroughs, &mut search);
-}
-
-/// Reports the observations whose names are not unique, without saying whether one
-/// walkthrough sees both.
-pub fn report_duplicates(report: &mut Report<'_>) {
-    for duplicate in duplicate_names(report) {
-        report_duplicate(report, &duplicate, None);
-    }
 }
 
 /// Whether a literal can be true. If the search cannot decide it, it is counted.
@@ -120,12 +125,13 @@ fn check_duplicates(
         let (observation, earlier) = duplicate;
         let here = sees(observation.position, search);
         let key = (observation.position.task, observation.name());
-        let earlier = seen.get(&key).copied().unwrap_or_else(|| {
-            let first = earlier.first();
-            first.map_or(Literal::FALSE, |first| sees(*first, search))
+        // At first, there is one earlier observation.
+        let before = seen.get(&key).copied().unwrap_or_else(|| {
+            let earlier: Vec<Literal> = earlier.iter().map(|it| sees(*it, search)).collect();
+            search.formula.or(earlier)
         });
-        seen.insert(key, search.formula.or([earlier, here]));
-        let both = search.formula.and([earlier, here]);
+        seen.insert(key, search.formula.or([before, here]));
+        let both = search.formula.and([before, here]);
         let together = decide(report, search, both);
         report_duplicate(report, duplicate, together);
     }
@@ -150,18 +156,6 @@ fn check_always_holds(
         let message = format!("The dependencies hold in {walkthroughs}.");
         report.add(own.finding(Rule::AlwaysHolds, "dependencies", json!({}), message));
     }
-}
-
-/// For each own task, its first END without dependencies. Each walkthrough that comes to it
-/// ends the task there.
-fn first_ends<'a>(report: &Report<'a>) -> HashMap<usize, (usize, &'a GuideStep)> {
-    let mut ends = HashMap::new();
-    for (_, position, step) in report.shown_steps() {
-        if step.step_type() == StepType::End && step.conditions.is_empty() {
-            ends.entry(position.task).or_insert((position.step, step));
-        }
-    }
-    ends
 }
 
 /// Reports examples of walkthroughs without an outcome. Levels for which the same answers lead

@@ -63,7 +63,8 @@ pub type OwnStep<'a> = (Own<'a>, StepPosition, &'a GuideStep);
 pub struct Report<'a> {
     pub subject: ValidationSubject<'a>,
     pub budget: &'a Budget<'a>,
-    own: Vec<Own<'a>>,
+    /// The task and the tasks that it manages, in the order of the guide.
+    pub own: Vec<Own<'a>>,
     own_indexes: BTreeSet<usize>,
     /// The first findings that the options do not leave out, as many as have room.
     pub findings: Vec<Finding>,
@@ -99,8 +100,8 @@ impl<'a> Report<'a> {
             step: None,
         });
         for subtask in guide.steps(index).iter().filter_map(|step| step.subtask) {
-            let managed = guide.task(subtask).source.task.managed;
-            if managed.is_some_and(|managed| managed.parent == task.source.task.guid) {
+            let managed = guide.task(subtask).task.managed;
+            if managed.is_some_and(|managed| managed.parent == task.task.guid) {
                 self.add_own_tasks(subtask);
             }
         }
@@ -109,11 +110,6 @@ impl<'a> Report<'a> {
     /// Whether a task is the root or one that it manages.
     pub fn is_own(&self, task: usize) -> bool {
         self.own_indexes.contains(&task)
-    }
-
-    /// The task and the tasks that it manages, in the order of the guide.
-    pub fn own_tasks(&self) -> Vec<Own<'a>> {
-        self.own.clone()
     }
 
     pub fn root(&self) -> Own<'a> {
@@ -173,15 +169,12 @@ impl<'a> Report<'a> {
             return true;
         };
         let is_full = self.budget.bytes.left() == 0 && options.suppress.is_empty();
-        let has_no_room = is_full || self.counts.made() >= MAX_FINDINGS;
+        let made = self.counts.errors + self.counts.warnings + self.counts.infos;
+        let has_no_room = is_full || made + self.counts.suppressed >= MAX_FINDINGS;
         if has_no_room {
             *self.counts.of(severity) += 1;
         }
         has_no_room
-    }
-
-    pub fn is_stopped(&self) -> bool {
-        self.budget.is_stopped()
     }
 }
 
@@ -192,10 +185,6 @@ impl FindingCounts {
             Severity::Warning => &mut self.warnings,
             Severity::Info => &mut self.infos,
         }
-    }
-
-    fn made(&self) -> usize {
-        self.errors + self.warnings + self.infos + self.suppressed
     }
 }
 

@@ -3,12 +3,12 @@
 //! depends on. The clauses of a gate say that it implies each of its operands, and that all of them
 //! together imply it.
 
-use std::{cell::Cell, collections::HashMap};
+use std::collections::HashMap;
 
 use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 
 use super::formula::{Formula, Literal};
-use crate::domain::analysis::{Budget, DECISION_WORK};
+use crate::domain::analysis::{Allowance, Budget, DECISION_WORK};
 
 /// The most work of one question, so that a hard one leaves some for the others.
 const MAX_QUESTION_WORK: usize = 20_000 * DECISION_WORK;
@@ -93,10 +93,8 @@ impl<'a> Search<'a> {
         }
         let nodes = self.formula.nodes_of(literal);
         let gates = || {
-            let gates = nodes
-                .iter()
-                .map(|node| (*node, self.formula.operands(*node)));
-            gates.filter_map(|(node, operands)| Some((Literal::from_node(node), operands?)))
+            let nodes = nodes.iter().copied();
+            nodes.filter_map(|node| Some((Literal::from_node(node), self.formula.operands(node)?)))
         };
         let operand_count: usize = gates().map(|(_, operands)| operands.len()).sum();
         let mut solver = Solver::new(
@@ -104,7 +102,7 @@ impl<'a> Search<'a> {
             QuestionBudget {
                 budget: self.budget,
                 decision: DECISION_WORK + nodes.len() + operand_count,
-                left: Cell::new(MAX_QUESTION_WORK),
+                left: Allowance::new(MAX_QUESTION_WORK),
             },
         );
         // Only inputs are decided. The values of gates follow.
@@ -152,90 +150,13 @@ struct QuestionBudget<'a> {
     budget: &'a Budget<'a>,
     /// The work of a decision: more, the more nodes and operands the question depends on.
     decision: usize,
-    left: Cell<usize>,
+    left: Allowance,
 }
 
 impl Callbacks for QuestionBudget<'_> {
     /// The solver asks before each decision.
     fn stop(&self) -> bool {
-        let left = self.left.get().checked_sub(self.decision);
-        self.left.set(left.unwrap_or_default());
-        left.is_none() || !self.budget.work.spend(self.decision) || self.budget.is_stopped()
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::expect_used)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::domain::analysis::NEVER;
-
-    /// A random formula: each gate has operands among the nodes before it.
-    fn formulas() -> impl Strategy<Value = Vec<Vec<(prop::sample::Index, bool)>>> {
-        let operand = (any::<prop::sample::Index>(), any::<bool>());
-        prop::collection::vec(prop::collection::vec(operand, 2..4), 1..24)
-    }
-
-    proptest! {
-        #[test]
-        fn the_search_agrees_with_trying_every_assignment(gates in formulas()) {
-            const INPUTS: usize = 6;
-            let mut formula = Formula::default();
-            let mut literals: Vec<Literal> = (0..INPUTS).map(|_| formula.input()).collect();
-            for operands in gates {
-                let operands: Vec<Literal> = operands
-                    .iter()
-                    .map(|(index, negated)| {
-                        let literal = *index.get(&literals);
-                        if *negated { !literal } else { literal }
-                    })
-                    .collect();
-                literals.push(formula.and(operands));
-            }
-            let all: Vec<Assignment> = (0..1_usize << INPUTS)
-                .map(|inputs| Assignment::new(&formula, |node| inputs >> (node - 1) & 1 == 1))
-                .collect();
-            let budget = Budget::new(0, NEVER);
-            let mut search = Search::new(formula, &budget);
-            for literal in literals.into_iter().flat_map(|literal| [literal, !literal]) {
-                let possible = all.iter().any(|values| values.of(literal));
-                prop_assert_eq!(search.is_possible(literal), Some(possible));
-                let example = search.example(literal).expect("a decision");
-                prop_assert_eq!(example.is_some(), possible);
-                if let Some(example) = example {
-                    prop_assert!(example.of(literal));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_hard_question_is_undecided_and_later_ones_are_answered() {
-        // More pigeons than holes: no solver of this kind proves it quickly.
-        const HOLES: usize = 11;
-        let mut formula = Formula::default();
-        let holes: Vec<Vec<Literal>> = (0..=HOLES).map(|_| formula.one_of(HOLES)).collect();
-        let mut apart = Vec::new();
-        for (index, one) in holes.iter().enumerate() {
-            for other in holes.iter().skip(index + 1) {
-                for (here, there) in one.iter().zip(other) {
-                    apart.push(!formula.and([*here, *there]));
-                }
-            }
-        }
-        let hard = formula.and(apart);
-        let twelve: Vec<Literal> = (0..12).map(|_| formula.input()).collect();
-        let easy = [formula.and(twelve.clone()), formula.or(twelve)];
-        let budget = Budget::new(0, NEVER);
-        let mut search = Search::new(formula, &budget);
-        let before = budget.work.left();
-        assert_eq!(search.is_possible(hard), None);
-        let spent = before - budget.work.left();
-        assert!((MAX_QUESTION_WORK / 2..=MAX_QUESTION_WORK).contains(&spent));
-        assert_eq!(search.is_possible(easy[0]), Some(true));
-        budget.work.spend(usize::MAX);
-        assert_eq!(search.is_possible(!easy[1]), None);
+        let allowances = [&self.left, &self.budget.work];
+        allowances.iter().any(|it| !it.spend(self.decision)) || self.budget.is_stopped()
     }
 }

@@ -5,9 +5,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{
-        Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, SubtaskEntry, Unpublished,
-    },
+    analysis::{Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, SubtaskEntry},
     task::AccessLevel,
 };
 
@@ -31,12 +29,12 @@ pub fn check(report: &mut Report<'_>) {
 
 fn check_published(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, subtask: &GuideTask) {
     let unpublished = report.subject.options.unpublished;
-    let content = &subtask.source.task.content;
+    let content = &subtask.task.content;
     // The root counts as published.
     if step.subtask == Some(0) || unpublished.shows(content.published) {
         return;
     }
-    let name = subtask.source.task.name.as_str();
+    let name = subtask.task.name.as_str();
     let published = content.published.get();
     let facts = json!({ "subtask": name, "published": published });
     let message = format!("`published` of the subtask \"{name}\" is {published}.");
@@ -44,15 +42,15 @@ fn check_published(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, subt
 }
 
 fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
-    let roles = &own.task.source.task.content.roles;
-    let theirs = &subtask.source.task.content.roles;
+    let roles = &own.task.task.content.roles;
+    let theirs = &subtask.task.content.roles;
     let without = roles.iter().filter(|level| !theirs.contains(level));
     let without: Vec<AccessLevel> = without.copied().collect();
     if without.is_empty() {
         return;
     }
     let names: Vec<&str> = without.iter().map(AsRef::as_ref).collect();
-    let name = subtask.source.task.name.as_str();
+    let name = subtask.task.name.as_str();
     let facts = json!({ "subtask": name, "levels": names });
     let names = names.join(", ");
     let message =
@@ -88,38 +86,12 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
 
 const MAX_CYCLES: usize = 1_000;
 
-/// For each task, the subtask steps that lead to it.
-type EnteringSteps = HashMap<usize, Vec<StepPosition>>;
-
-/// The steps that can be part of a cycle. Those that refer to a task without such steps are removed
-/// until none is left.
-fn entering_steps(guide: &Guide, unpublished: Unpublished) -> EnteringSteps {
-    let mut steps: Vec<(StepPosition, usize)> = Vec::new();
-    for task in 0..guide.tasks.len() {
-        for (step, guide_step) in guide.steps(task).iter().enumerate() {
-            let subtask = guide_step
-                .subtask
-                .filter(|_| unpublished.shows_step(guide_step));
-            steps.extend(subtask.map(|subtask| (StepPosition { task, step }, subtask)));
-        }
-    }
-    loop {
-        let leading_on: BTreeSet<usize> = steps.iter().map(|(step, _)| step.task).collect();
-        let before = steps.len();
-        steps.retain(|(_, subtask)| leading_on.contains(subtask));
-        if steps.len() == before {
-            break;
-        }
-    }
-    let mut entering = EnteringSteps::new();
-    for (step, subtask) in steps {
-        entering.entry(subtask).or_default().push(step);
-    }
-    entering
-}
-
-/// For each task that leads to one, the first step of a shortest path to it.
-fn ways_to(to: usize, entering: &EnteringSteps) -> HashMap<usize, StepPosition> {
+/// For each task that leads to one, the first step of a shortest path to it. `entering` has the subtask
+/// steps that lead to each task.
+fn ways_to(
+    to: usize,
+    entering: &HashMap<usize, Vec<StepPosition>>,
+) -> HashMap<usize, StepPosition> {
     let mut ways = HashMap::new();
     let mut open = VecDeque::from([to]);
     while let Some(reached) = open.pop_front() {
@@ -136,15 +108,24 @@ fn ways_to(to: usize, entering: &EnteringSteps) -> HashMap<usize, StepPosition> 
 /// Reports each cycle once, at the first own step that is part of it.
 fn check_cycles(report: &mut Report<'_>) {
     let guide = report.subject.guide;
-    let entering = entering_steps(guide, report.subject.options.unpublished);
-    let on_cycles: BTreeSet<StepPosition> = entering.values().flatten().copied().collect();
+    let unpublished = report.subject.options.unpublished;
+    let mut entering: HashMap<usize, Vec<StepPosition>> = HashMap::new();
+    for task in 0..guide.tasks.len() {
+        for (step, guide_step) in guide.steps(task).iter().enumerate() {
+            let subtask = guide_step.subtask;
+            if let Some(subtask) = subtask.filter(|_| unpublished.shows_step(guide_step)) {
+                let entering = entering.entry(subtask).or_default();
+                entering.push(StepPosition { task, step });
+            }
+        }
+    }
     let mut known: BTreeSet<Vec<usize>> = BTreeSet::new();
     let mut ways = (usize::MAX, HashMap::new());
-    for (own, position, step) in report.own_steps() {
-        if report.is_stopped() || known.len() >= MAX_CYCLES {
+    for (own, position, step) in report.shown_steps() {
+        if report.budget.is_stopped() || known.len() >= MAX_CYCLES {
             return;
         }
-        let Some(mut task) = step.subtask.filter(|_| on_cycles.contains(&position)) else {
+        let Some(mut task) = step.subtask else {
             continue;
         };
         if ways.0 != own.index {
@@ -167,7 +148,7 @@ fn check_cycles(report: &mut Report<'_>) {
 
 fn cycle_finding(guide: &Guide, own: Own<'_>, cycle: &[StepPosition]) -> Finding {
     let tasks = cycle.iter().map(|step| guide.task(step.task));
-    let names: Vec<&str> = tasks.map(|task| task.source.task.name.as_str()).collect();
+    let names: Vec<&str> = tasks.map(|task| task.task.name.as_str()).collect();
     let message = match cycle.len() {
         1 => "Following the subtask step leads back to the task.".to_owned(),
         steps => format!("Following {steps} subtask steps leads back to the task."),

@@ -40,15 +40,15 @@ pub struct Walkthroughs<'a> {
     /// answer.
     answers: Vec<Vec<(Literal, usize)>>,
     pub levels: Vec<(Literal, AccessLevel)>,
-    variables: HashMap<VariableId, ReadVariable<'a>>,
+    pub variables: HashMap<VariableId, ReadVariable<'a>>,
 }
 
 /// A variable that conditions read.
 #[derive(Debug)]
-struct ReadVariable<'a> {
-    classes: ValueClasses<'a>,
+pub struct ReadVariable<'a> {
+    pub classes: ValueClasses<'a>,
     /// Whether it is not answered at the start of every walkthrough.
-    starts_unanswered: bool,
+    pub starts_unanswered: bool,
     /// For each class, whether the value is in it at the current step of the walk.
     values: Vec<Literal>,
 }
@@ -58,7 +58,7 @@ impl<'a> Walkthroughs<'a> {
     /// be too large, or to stop.
     pub fn new(guide: &'a Guide, unpublished: Unpublished, budget: &'a Budget<'a>) -> Option<Self> {
         let mut formula = Formula::default();
-        let levels = &guide.root().source.task.content.roles;
+        let levels = &guide.root().task.content.roles;
         let literals = formula.one_of(levels.len()).into_iter();
         let mut all = Self {
             guide,
@@ -77,16 +77,6 @@ impl<'a> Walkthroughs<'a> {
         all.begins = evaluation.root_visible;
         all.visits = evaluation.visits;
         (!all.is_stopped()).then_some(all)
-    }
-
-    pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses<'a>> {
-        Some(&self.variables.get(&variable)?.classes)
-    }
-
-    /// Whether a variable that is read is not answered at the start of every walkthrough.
-    pub fn starts_unanswered(&self, variable: VariableId) -> bool {
-        let read = self.variables.get(&variable);
-        read.is_some_and(|read| read.starts_unanswered)
     }
 
     /// The walkthroughs that end without an outcome, among those that begin with nothing
@@ -141,9 +131,8 @@ impl<'a> Walkthroughs<'a> {
             let classes = ValueClasses::new(possible, keys, &reads.criteria, self.budget)?;
             let starts_unanswered = variable.is_set_in_guide_only() && !reads.before_set;
             let values = if starts_unanswered {
-                let mut values = vec![Literal::FALSE; classes.count()];
-                values.splice(..1, [Literal::TRUE]);
-                values
+                let others = vec![Literal::FALSE; classes.count() - 1];
+                [vec![Literal::TRUE], others].concat()
             } else {
                 self.formula.one_of(classes.count())
             };
@@ -162,6 +151,7 @@ impl<'a> Walkthroughs<'a> {
 
 impl Evaluator for Walkthroughs<'_> {
     type Value = Literal;
+    const SHOWS_CYCLES: bool = true;
 
     fn condition(&mut self, condition: &CompiledCondition) -> Literal {
         let Some(read) = self.variables.get(&condition.variable) else {
@@ -170,18 +160,14 @@ impl Evaluator for Walkthroughs<'_> {
         let told_apart = read.classes.told_apart(&condition.criterion).iter();
         let told_apart = told_apart.filter_map(|class| read.values.get(*class));
         let is_told_apart = self.formula.or(told_apart.copied());
-        match condition.criterion.operator {
-            Comparison::NotEqual => !is_told_apart,
-            Comparison::Equal | Comparison::Greater | Comparison::Less => is_told_apart,
+        match condition.criterion.operator == Comparison::NotEqual {
+            true => !is_told_apart,
+            false => is_told_apart,
         }
     }
 
     fn all(&mut self, values: impl IntoIterator<Item = Literal>) -> Literal {
         self.formula.and(values)
-    }
-
-    fn not(&mut self, value: Literal) -> Literal {
-        !value
     }
 
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Literal> {
@@ -190,7 +176,7 @@ impl Evaluator for Walkthroughs<'_> {
 
     /// The root counts as published, and every walkthrough is for one of its levels.
     fn task_is_open(&mut self, index: usize) -> Literal {
-        let content = &self.guide.task(index).source.task.content;
+        let content = &self.guide.task(index).task.content;
         if index == 0 {
             return Literal::TRUE;
         }
@@ -200,10 +186,6 @@ impl Evaluator for Walkthroughs<'_> {
         let levels = self.levels.iter();
         let hidden = levels.filter(|(_, level)| !content.roles.contains(level));
         !self.formula.or(hidden.map(|(literal, _)| *literal))
-    }
-
-    fn cycle_is_visible(&mut self) -> Literal {
-        Literal::TRUE
     }
 
     /// Adds the choice of an answer, and sets the step's variables to it where the step is seen.
@@ -256,22 +238,21 @@ struct Reads<'a> {
 
 /// How each variable is read.
 fn list_reads(guide: &Guide, unpublished: Unpublished) -> Vec<Reads<'_>> {
-    fn add<'a>(all: &mut [Reads<'a>], conditions: &'a [CompiledCondition]) {
-        for condition in conditions {
+    let mut all = vec![Reads::default(); guide.variables.len()];
+    let root: (_, &[VariableId]) = ([&guide.root().conditions[..], &[]], &[]);
+    let steps = guide.shown_stops(unpublished).map(|(_, step)| {
+        let subtask = guide.subtask(step);
+        let of_subtask = subtask.map_or(&[][..], |task| &task.conditions[..]);
+        ([of_subtask, &step.conditions[..]], &step.sets[..])
+    });
+    for (conditions, sets) in [root].into_iter().chain(steps) {
+        for condition in conditions.into_iter().flatten() {
             if let Some(reads) = all.get_mut(condition.variable.0) {
                 reads.criteria.insert(&condition.criterion);
                 reads.before_set |= !reads.is_set;
             }
         }
-    }
-    let mut all = vec![Reads::default(); guide.variables.len()];
-    add(&mut all, &guide.root().conditions);
-    for (_, step) in guide.shown_stops(unpublished) {
-        if let Some(subtask) = guide.subtask(step) {
-            add(&mut all, &subtask.conditions);
-        }
-        add(&mut all, &step.conditions);
-        for variable in &step.sets {
+        for variable in sets {
             if let Some(reads) = all.get_mut(variable.0) {
                 reads.is_set = true;
             }

@@ -78,7 +78,7 @@ fn of_condition(
     let result = compiled.truth(seen);
     let targets = condition.targets.iter().cloned();
     let traced = v1::TracedCondition {
-        name: full_name(condition),
+        name: full_name(condition).into_owned(),
         operator: condition.operator.symbol().to_owned(),
         targets: targets.map(json::target).collect(),
         value: seen.map(value),

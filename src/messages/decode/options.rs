@@ -35,7 +35,9 @@ pub fn options(message: Option<v1::ValidationOptions>, mut at: Field<'_>) -> Val
         suppress: suppress.unwrap_or_default(),
         known_variables: known_variables(message.known_variables, at.field("known_variables")),
         languages: languages(message.languages, MAX_LANGUAGES, at.field("languages")),
-        unpublished: Unpublished::new(message.include_unpublished),
+        unpublished: Unpublished {
+            included: message.include_unpublished,
+        },
         min_severity: minimum(message.min_severity, at.field("min_severity")),
     }
 }

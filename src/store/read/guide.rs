@@ -6,10 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use sea_orm::{ConnectionTrait, PartialModelTrait, QuerySelect};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbErr, FromQueryResult, PartialModelTrait, QueryFilter,
+    QueryOrder, QueryResult, QuerySelect, Select, sea_query::Expr,
+};
 use uuid::Uuid;
 
 use super::{
+    LARGE_BYTES, group_by_id,
     outside::{OutsideUses, find_outside_uses},
     read_by_ids,
     steps::{self, Bodies, steps_by_subtask},
@@ -21,19 +25,20 @@ use crate::{
     domain::{
         Error, SizedResource,
         analysis::{
-            Criterion, Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS,
-            Outside, SourceStep, SourceTask, SourceTasks, StopSignal, TranslationState,
-            guide_weight, plan_tasks,
+            Criterion, Guide, GuideDraft, GuideStep, GuideTask, KnownVariables, MAX_GUIDE_STEPS,
+            MAX_SUBTASK_LEVELS, Outside, SourceTasks, StopSignal, TranslationState, guide_weight,
+            plan_tasks,
         },
         ids::TaskId,
         import::{Absent, Document, ImportContext, plan},
+        size::stored_count,
         step::ReferencedTask,
         translation::Language,
     },
     store::{
         Account,
         account::Scope,
-        entity::task,
+        entity::{step, task},
         error::StoreError,
         rows::{LockedTaskRow, StepRows, TaskRows, read_step, read_task},
     },
@@ -44,6 +49,10 @@ use crate::{
 pub const MEMORY_PER_BYTE: usize = 4;
 /// Bytes of memory that a task or step takes in addition to its texts.
 const MEMORY_PER_ROW: usize = 1_600;
+
+/// The most steps of a task that are read without their sizes, and the most bytes of each.
+const MAX_SMALL_STEPS: i64 = 256;
+const MAX_SMALL_STEP_BYTES: i64 = LARGE_BYTES / MAX_SMALL_STEPS;
 
 /// What a guide is read from.
 #[derive(Debug)]
@@ -57,16 +66,13 @@ pub enum GuideSource {
 pub(super) struct ReadGuide {
     draft: GuideDraft,
     outside: OutsideUses,
+    /// How much work its analysis is.
+    pub weight: usize,
     /// Reserves the guide's memory until it is dropped.
     memory: WorkMemory,
 }
 
 impl ReadGuide {
-    /// How much work its analysis is.
-    pub fn weight(&self) -> usize {
-        self.draft.weight() + self.outside.weight()
-    }
-
     pub fn step_count(&self) -> usize {
         self.draft.steps().count()
     }
@@ -94,25 +100,9 @@ impl Account {
         replaced: Option<&BTreeSet<TaskId>>,
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
-        let (draft, mut memory) = self.read_draft(scope, source, known).await?;
-        let outside = find_outside_uses(scope, &draft, replaced, &mut memory).await?;
-        Ok(ReadGuide {
-            draft,
-            outside,
-            memory,
-        })
-    }
-
-    async fn read_draft(
-        &self,
-        scope: Scope<'_, impl ConnectionTrait>,
-        source: &GuideSource,
-        known: &KnownVariables,
-    ) -> Result<(GuideDraft, WorkMemory), StoreError> {
         let (root, planned, stored) = match source {
             GuideSource::Stored(root) => {
-                // One statement reads a small task with its size. Most tasks are small.
-                let small = tasks::find_small_row(scope, *root).await?;
+                let small = find_small_task(scope, *root).await?;
                 let found = FoundTasks::find(scope, BTreeSet::from([root.0]), 0, small).await?;
                 (*root, SourceTasks::new(), found)
             }
@@ -137,9 +127,15 @@ impl Account {
         let weight = guide_weight(&tasks);
         // The memory counts until the work ends, even if the call is cancelled.
         let work = move |_: StopSignal<'_>| Some((GuideDraft::new(root, tasks, &known), memory));
-        let (draft, memory) = analyze_by_weight(weight, work).await?;
+        let (draft, mut memory) = analyze_by_weight(weight, work).await?;
         let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;
-        Ok((draft, memory))
+        let outside = find_outside_uses(scope, &draft, replaced, &mut memory).await?;
+        Ok(ReadGuide {
+            weight: weight + outside.weight(),
+            draft,
+            outside,
+            memory,
+        })
     }
 
     /// Plans the import of a document that refers to stored tasks. An invalid document fails as its
@@ -169,14 +165,99 @@ impl Account {
     }
 }
 
+/// A task and its steps, if they were read.
+type SmallTask = (task::Model, Option<Vec<AnalyzedStep>>);
+
+/// A step's row without bodies and the columns that no analysis uses. Columns are read by position,
+/// which takes less time than by name.
+struct AnalyzedStep(step::Model);
+
+impl AnalyzedStep {
+    fn select(scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+        use step::Column;
+        let has_body: Expr = Expr::case(Column::Body.is_not_null(), "").into();
+        scope
+            .find::<step::Entity>()
+            .select_only()
+            .columns([
+                Column::AccountId,
+                Column::Guid,
+                Column::Task,
+                Column::Kind,
+                Column::ProductId,
+                Column::Title,
+                Column::Published,
+                Column::SubtaskId,
+                Column::SubtaskPid,
+                Column::IsLink,
+                Column::Size,
+                Column::BodySize,
+                Column::RestDigest,
+                Column::LanguageCount,
+                Column::Version,
+                Column::ModifiedTs,
+                Column::Content,
+            ])
+            .expr(has_body)
+            .order_by_asc(Column::Position)
+    }
+}
+
+impl FromQueryResult for AnalyzedStep {
+    fn from_query_result(row: &QueryResult, _prefix: &str) -> Result<Self, DbErr> {
+        let mut positions = 0..;
+        let mut next = || positions.next().unwrap_or_default();
+        Ok(Self(step::Model {
+            account_id: row.try_get_by_index(next())?,
+            guid: row.try_get_by_index(next())?,
+            task: row.try_get_by_index(next())?,
+            kind: row.try_get_by_index(next())?,
+            product_id: row.try_get_by_index(next())?,
+            title: row.try_get_by_index(next())?,
+            published: row.try_get_by_index(next())?,
+            subtask_id: row.try_get_by_index(next())?,
+            subtask_pid: row.try_get_by_index(next())?,
+            is_link: row.try_get_by_index(next())?,
+            size: row.try_get_by_index(next())?,
+            body_size: row.try_get_by_index(next())?,
+            rest_digest: row.try_get_by_index(next())?,
+            language_count: row.try_get_by_index(next())?,
+            version: row.try_get_by_index(next())?,
+            modified_ts: row.try_get_by_index(next())?,
+            content: row.try_get_by_index(next())?,
+            body: row.try_get_by_index(next())?,
+            ..step::Model::default()
+        }))
+    }
+}
+
+/// Reads a small task without its translations, and its steps if they are few and small. Most are.
+async fn find_small_task(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+) -> Result<Option<SmallTask>, StoreError> {
+    let Some(task) = tasks::find_small_row(scope, task).await? else {
+        return Ok(None);
+    };
+    if task.step_count > MAX_SMALL_STEPS {
+        return Ok(Some((task, None)));
+    }
+    let small = step::Column::Size.lte(MAX_SMALL_STEP_BYTES);
+    let steps = AnalyzedStep::select(scope).filter(small);
+    let steps: Vec<AnalyzedStep> =
+        read_by_ids(scope, steps, step::Column::Task, [task.guid]).await?;
+    let is_complete = stored_count(steps.len()) == task.step_count;
+    Ok(Some((task, is_complete.then_some(steps))))
+}
+
 /// The stored tasks of a guide before they are read.
 #[derive(Default)]
 struct FoundTasks {
     ids: BTreeSet<Uuid>,
     /// The root, if it was read.
-    root: Option<task::Model>,
+    root: Option<SmallTask>,
     /// The tasks whose steps are read: those that are not too deep, and within [`MAX_GUIDE_STEPS`].
-    with_steps: Vec<Uuid>,
+    with_steps: BTreeSet<Uuid>,
     step_count: usize,
     /// The bytes of the tasks and of the steps that are read, without bodies.
     bytes: usize,
@@ -190,15 +271,13 @@ impl FoundTasks {
         scope: Scope<'_, impl ConnectionTrait>,
         mut level: BTreeSet<Uuid>,
         first_depth: usize,
-        root: Option<task::Model>,
+        root: Option<SmallTask>,
     ) -> Result<Self, StoreError> {
-        let mut found = Self {
-            root,
-            ..Self::default()
-        };
+        let mut found = Self::default();
         for depth in first_depth..=MAX_SUBTASK_LEVELS + 1 {
-            let mut tasks = match found.root.as_ref().filter(|_| depth == 0) {
-                Some(root) => vec![TaskSize::from(root)],
+            let root = root.as_ref().filter(|_| depth == 0);
+            let mut tasks = match root {
+                Some((root, _)) => vec![TaskSize::from(root)],
                 None => task_sizes(scope, task::Column::Guid, level).await?,
             };
             tasks.sort_unstable_by_key(|task| task.guid);
@@ -213,14 +292,27 @@ impl FoundTasks {
                     with_steps.push(task.guid);
                 }
             }
+            let steps: Vec<(Option<Uuid>, i64)> = match root {
+                Some((_, Some(steps))) => {
+                    let steps = steps.iter();
+                    steps
+                        .map(|AnalyzedStep(it)| (it.subtask_id, it.size))
+                        .collect()
+                }
+                _ => {
+                    let steps = steps_by_subtask(scope, &with_steps, Bodies::Mark).await?;
+                    let steps = steps.into_iter();
+                    steps.map(|it| (it.subtask_id, it.bytes)).collect()
+                }
+            };
             level = BTreeSet::new();
-            for steps in steps_by_subtask(scope, &with_steps, Bodies::Mark).await? {
-                found.add_bytes(steps.bytes);
-                level.extend(steps.subtask_id);
+            for (subtask, bytes) in steps {
+                found.add_bytes(bytes);
+                level.extend(subtask.filter(|task| !found.ids.contains(task)));
             }
-            level.retain(|task| !found.ids.contains(task));
             found.with_steps.extend(with_steps);
         }
+        found.root = root;
         Ok(found)
     }
 
@@ -251,26 +343,38 @@ impl FoundTasks {
         mut self,
         scope: Scope<'_, impl ConnectionTrait>,
     ) -> Result<SourceTasks, StoreError> {
-        let read = Vec::from_iter(self.root);
-        for root in &read {
+        let mut unread = self.with_steps.clone();
+        let (mut tasks, mut steps) = (Vec::new(), Vec::new());
+        if let Some((root, steps_of_root)) = self.root {
             self.ids.remove(&root.guid);
+            if let Some(of_root) = steps_of_root {
+                unread.remove(&root.guid);
+                steps = of_root;
+            }
+            tasks.push(root);
         }
-        let tasks = tasks::list_rows(scope, &Vec::from_iter(self.ids), read).await?;
-        let mut steps = steps::list_rows(scope, &self.with_steps, Bodies::Mark).await?;
-        let with_steps = BTreeSet::from_iter(self.with_steps);
+        let tasks = tasks::list_rows(scope, &Vec::from_iter(self.ids), tasks).await?;
+        let rows = AnalyzedStep::select(scope);
+        steps.extend(read_by_ids(scope, rows, step::Column::Task, unread).await?);
+        let steps = steps.into_iter().map(|AnalyzedStep(row)| row).collect();
+        let steps = steps::with_translations(scope, steps, Bodies::Mark).await?;
+        let mut steps = group_by_id(steps, |(step, _)| step.task);
         let tasks = tasks.into_iter().map(|rows| {
             let guid = rows.0.guid;
-            let steps = with_steps.contains(&guid).then(|| {
+            let steps = self.with_steps.contains(&guid).then(|| {
                 let steps = steps.remove(&guid).unwrap_or_default();
-                steps.into_iter().map(source_step).collect()
+                steps.into_iter().map(guide_step).collect()
             });
-            Ok((TaskId(guid), (source_task(rows)?, steps.transpose()?)))
+            Ok((TaskId(guid), guide_task(rows, steps.transpose()?)?))
         });
         tasks.collect()
     }
 }
 
-fn source_task((row, translations): TaskRows) -> Result<SourceTask, StoreError> {
+fn guide_task(
+    (row, translations): TaskRows,
+    steps: Option<Vec<GuideStep>>,
+) -> Result<GuideTask, StoreError> {
     let states = translations.iter().map(|translation| {
         let state = TranslationState {
             has_body: false,
@@ -279,14 +383,14 @@ fn source_task((row, translations): TaskRows) -> Result<SourceTask, StoreError> 
         };
         (Language::stored(translation.language.clone()), state)
     });
-    Ok(SourceTask {
+    Ok(GuideTask {
         translations: states.collect(),
-        task: read_task((row, translations), Vec::new())?,
-        origin: None,
+        steps,
+        ..read_task((row, translations), Vec::new())?.into()
     })
 }
 
-fn source_step((mut row, mut translations): StepRows) -> Result<SourceStep, StoreError> {
+fn guide_step((mut row, mut translations): StepRows) -> Result<GuideStep, StoreError> {
     let states = translations.iter_mut().map(|translation| {
         let state = TranslationState {
             has_body: translation.body.take().is_some(),
@@ -295,11 +399,10 @@ fn source_step((mut row, mut translations): StepRows) -> Result<SourceStep, Stor
         };
         (Language::stored(translation.language.clone()), state)
     });
-    Ok(SourceStep {
+    Ok(GuideStep {
         translations: states.collect(),
         has_body: row.body.take().is_some(),
         body_bytes: usize::try_from(row.body_size).unwrap_or(usize::MAX),
-        step: read_step((row, translations))?.0,
-        origin: None,
+        ..read_step((row, translations))?.0.into()
     })
 }

@@ -83,7 +83,7 @@ impl Account {
         let read = self
             .read_guide(snapshot.scope(), &call.source, None, &call.known)
             .await?;
-        let weight = read.weight();
+        let weight = read.weight;
         let (document, options) = (call.document, call.options.clone());
         let seen = call.after.map(|(_, seen)| seen);
         let preview = move |stop: StopSignal<'_>| {
@@ -137,11 +137,11 @@ async fn read_bodies(
     let listed = page.preview.steps.iter().skip(page.start).take(page.count);
     for step in listed.map(|listed| &page.preview.guide[listed.position]) {
         let shown = page.preview.texts.body(step);
-        let Some(shown) = shown.filter(|_| step.source.origin.is_none()) else {
+        let Some(shown) = shown.filter(|_| step.origin.is_none()) else {
             continue;
         };
-        let guid = step.source.step.guid.0;
-        bytes = bytes.saturating_add(step.source.body_bytes);
+        let guid = step.step.guid.0;
+        bytes = bytes.saturating_add(step.body_bytes);
         match shown.language {
             None => sources.push(guid),
             Some(language) => translations.push((guid, language.as_str().to_owned())),

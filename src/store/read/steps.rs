@@ -109,19 +109,17 @@ pub async fn with_translations(
     Ok(join_translations(rows, |row| row.guid, translations, owner))
 }
 
-/// The rows of the steps of tasks in their order, by task. Bodies are read or marked.
+/// The rows of the steps of tasks in their order, by task, with bodies.
 pub async fn list_rows(
     scope: Scope<'_, impl ConnectionTrait>,
     tasks: &[Uuid],
-    bodies: Bodies,
 ) -> Result<BTreeMap<Uuid, Vec<StepRows>>, StoreError> {
-    let rows = bodies
-        .select(scope.find::<step::Entity>(), step::Column::Body)
-        .order_by_asc(step::Column::Position);
+    let rows = scope.find::<step::Entity>();
+    let rows = rows.order_by_asc(step::Column::Position);
     let tasks = tasks.iter().copied();
     let rows = read_by_ids(scope, rows, step::Column::Task, tasks).await?;
     let rows = rows.into_iter().map(|StepRow(row)| row).collect();
-    let rows = with_translations(scope, rows, bodies).await?;
+    let rows = with_translations(scope, rows, Bodies::Read).await?;
     Ok(group_by_id(rows, |(step, _)| step.task))
 }
 

@@ -66,7 +66,7 @@ pub async fn read_trees(
     let mut outdated = TranslatedFrom::default();
     let mut by_parent: BTreeMap<Option<Uuid>, Vec<TaskTree>> = BTreeMap::new();
     for part in ids.chunks(MAX_TASKS_PER_STATEMENT) {
-        let mut steps = steps::list_rows(scope, part, Bodies::Read).await?;
+        let mut steps = steps::list_rows(scope, part).await?;
         for task in tasks::list_rows(scope, part, Vec::new()).await? {
             let parent = task.0.parent_guid;
             let parent = parent.filter(|parent| ids.binary_search(parent).is_ok());

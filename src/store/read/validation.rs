@@ -100,7 +100,7 @@ impl Account {
         let (start, seen) = call.after.unzip();
         let read = self.read_for_validation(&call.source, &call.replaced, &options);
         let read = read.await?;
-        let weight = read.weight();
+        let weight = read.weight;
         let (document, options_bytes) = (call.document, call.options_bytes);
         let compile = move |stop: StopSignal<'_>| {
             let (guide, readers, memory) = read.finish(stop)?;
@@ -199,7 +199,7 @@ impl Account {
             }
             Err(error) => return Err(error),
         };
-        let weight = read.weight();
+        let weight = read.weight;
         let cost = read.step_count().max(weight / WEIGHT_PER_STEP);
         let thread = self.analysis_threads().get(weight).await;
         let subject = thread.run_once(|stop| read.finish(stop)).await?;

@@ -274,10 +274,17 @@ async fn conversions_of_large_guides_leave_room_for_others(database: TestDatabas
 async fn analyses_end_with_their_deadlines(database: TestDatabase) {
     let service = database.serve_with(&[("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0")]);
     let client = service.client();
-    for (name, guide) in costly_guides() {
-        let requests = vec![framed(&validation_of_document(guide)); 30];
+    let calls = costly_guides().into_iter().flat_map(|(name, guide)| {
+        let validate = framed(&validation_of_document(guide.clone()));
+        let preview = framed(&preview_of_document(guide));
+        [
+            (name, "AnalysisService/ValidateTask", validate),
+            (name, "AnalysisService/PreviewTask", preview),
+        ]
+    });
+    for (name, method, request) in calls {
+        let requests = vec![request; 30];
         let timeout = &[("grpc-timeout", "100m")];
-        let method = "AnalysisService/ValidateTask";
         call_at_once(&service, client.account(), method, timeout, requests)
             .await
             .join_all()
@@ -291,9 +298,9 @@ async fn analyses_end_with_their_deadlines(database: TestDatabase) {
         })
         .await;
         let used = service.process().processor_time() - before;
-        service.print(&format!("{name}: {used:?} after the deadlines"));
+        service.print(&format!("{name} {method}: {used:?} after the deadlines"));
         let limit = short_or_full(Duration::from_secs(3), Duration::from_millis(500));
-        assert!(used < limit, "{name}: {used:?}");
+        assert!(used < limit, "{name} {method}: {used:?}");
     }
 }
 

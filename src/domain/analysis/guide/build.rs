@@ -8,8 +8,8 @@ use std::{
 use crate::domain::{dependency::Group, ids::TaskId};
 
 use super::{
-    Guide, GuideLimit, GuideSize, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
-    SourceTasks, StepPosition,
+    Guide, GuideLimit, GuideSize, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceTasks,
+    StepPosition, VariableIds,
 };
 use crate::domain::analysis::{
     budget::StopSignal,
@@ -27,21 +27,14 @@ const MAX_SHADOWED_SETTERS: usize = 20_000;
 pub struct GuideDraft {
     guide: Guide,
     size: GuideSize,
-    weight: usize,
-    /// The variables by their names, and the task if a name is valid only within one.
-    ids: HashMap<(Option<usize>, String), VariableId>,
 }
 
 impl GuideDraft {
     /// The guide of the task `root`. `sources` has the tasks of the guide and may have others.
     /// `None` if the root is not among them.
     pub fn new(root: TaskId, mut sources: SourceTasks, known: &KnownVariables) -> Option<Self> {
-        let mut draft = Self {
-            weight: guide_weight(&sources),
-            ..Self::default()
-        };
-        let (task, steps) = sources.remove(&root)?;
-        draft.add_task(task, steps, 0);
+        let mut draft = Self::default();
+        draft.add_task(sources.remove(&root)?, 0);
         draft.add_subtasks(&mut sources);
         draft.name_variables();
         draft.compile_conditions();
@@ -56,23 +49,17 @@ impl GuideDraft {
         Some(draft)
     }
 
-    /// The number of its steps, conditions, targets and keys.
-    pub fn weight(&self) -> usize {
-        self.weight
-    }
-
     pub fn account_variables(&self) -> impl Iterator<Item = &Variable> {
         let variables = self.guide.variables.iter();
         variables.filter(|variable| parse_account_name(&variable.name).is_some())
     }
 
-    pub fn tasks(&self) -> impl Iterator<Item = &SourceTask> {
-        self.guide.tasks.iter().map(|task| &task.source)
+    pub fn tasks(&self) -> &[GuideTask] {
+        &self.guide.tasks
     }
 
-    pub fn steps(&self) -> impl Iterator<Item = &SourceStep> {
-        let steps = self.guide.tasks.iter().flat_map(|task| &task.steps);
-        steps.flatten().map(|step| &step.source)
+    pub fn steps(&self) -> impl Iterator<Item = &GuideStep> {
+        self.tasks().iter().flat_map(|task| &task.steps).flatten()
     }
 
     /// The guide, given the observations outside that set its account-wide names. `None` if nobody
@@ -84,9 +71,7 @@ impl GuideDraft {
     ) -> Option<Guide> {
         let mut guide = self.guide;
         let outside = outside.into_iter();
-        let outside: HashMap<String, Arc<Outside<OutsideSetter>>> = outside
-            .map(|(name, setters)| (name, Arc::new(setters)))
-            .collect();
+        let outside: HashMap<_, _> = outside.map(|(name, it)| (name, Arc::new(it))).collect();
         let mut keys_left = GuideLimit::KEYS.1;
         for variable in &mut guide.variables {
             if stop() {
@@ -129,37 +114,28 @@ impl GuideDraft {
     }
 
     /// Adds a task, and its steps unless they are too deep or too many. Returns its index.
-    fn add_task(
-        &mut self,
-        mut source: SourceTask,
-        steps: Option<Vec<SourceStep>>,
-        depth: usize,
-    ) -> usize {
+    fn add_task(&mut self, mut task: GuideTask, depth: usize) -> usize {
         let is_too_deep = depth > MAX_SUBTASK_LEVELS;
-        let is_read = steps.is_some() || is_too_deep;
-        let mut steps = steps.filter(|_| !is_too_deep);
-        let listed = steps.as_deref().unwrap_or_default();
-        let conditions = groups(&source, listed).map(Group::conditions).sum();
-        match self.size.plus(listed.len(), conditions) {
+        let is_read = task.steps.is_some() || is_too_deep;
+        task.depth = depth;
+        task.steps.take_if(|_| is_too_deep);
+        let steps = task.steps.as_ref().map_or(0, Vec::len);
+        let conditions = task.groups().map(Group::conditions).sum();
+        match self.size.plus(steps, conditions) {
             Ok(with_task) if is_read => self.size = with_task,
             exceeded => {
                 let limit = exceeded.err().unwrap_or(GuideLimit::STEPS);
                 self.guide.limit.get_or_insert(limit);
-                steps = None;
+                task.steps = None;
             }
         }
         // What is beyond a limit is not looked at.
-        if self.guide.limit.is_some() && steps.is_none() {
-            source.task.content.dependencies = None;
+        if self.guide.limit.is_some() && task.steps.is_none() {
+            task.task.content.dependencies = None;
         }
         let index = self.guide.tasks.len();
-        self.guide.indexes.insert(source.task.guid, index);
-        self.guide.tasks.push(GuideTask {
-            source,
-            depth,
-            conditions: Vec::new(),
-            steps: steps.map(|steps| steps.into_iter().map(GuideStep::new).collect()),
-        });
+        self.guide.indexes.insert(task.task.guid, index);
+        self.guide.tasks.push(task);
         index
     }
 
@@ -169,13 +145,13 @@ impl GuideDraft {
         while let Some(depth) = self.guide.tasks.get(task).map(|task| task.depth) {
             for step in 0..self.guide.steps(task).len() {
                 let position = StepPosition { task, step };
-                let Some(subtask) = self.guide[position].source.step.kind.subtask() else {
+                let Some(subtask) = self.guide[position].step.kind.subtask() else {
                     continue;
                 };
                 let known = self.guide.indexes.get(&subtask.task).copied();
                 let index = known.or_else(|| {
-                    let (task, steps) = sources.remove(&subtask.task)?;
-                    Some(self.add_task(task, steps, depth + 1))
+                    let task = sources.remove(&subtask.task)?;
+                    Some(self.add_task(task, depth + 1))
                 });
                 // Only a guide with too many steps has subtasks that were not read.
                 if index.is_none() {
@@ -194,64 +170,64 @@ impl GuideDraft {
     /// An own name may equal the account-wide name of other observations. Within its task, they set
     /// it, too.
     fn name_variables(&mut self) {
-        let mut observations: Vec<(StepPosition, [VariableId; 2])> = Vec::new();
-        for (task, guide_task) in self.guide.tasks.iter().enumerate() {
-            for (step, guide_step) in guide_task.steps.iter().flatten().enumerate() {
-                let source = &guide_step.source.step;
-                if let Some(feedback) = source.kind.observation_feedback() {
+        let Guide {
+            tasks,
+            variables,
+            ids,
+            limit,
+            ..
+        } = &mut self.guide;
+        for (index, task) in tasks.iter_mut().enumerate() {
+            for GuideStep { step, sets, .. } in task.steps.iter_mut().flatten() {
+                if let Some(feedback) = step.kind.observation_feedback() {
                     let own = feedback.name.as_str();
-                    let names = [
-                        (None, account_name(source.product, own)),
-                        (Some(task), own.to_owned()),
-                    ];
-                    let ids = names
-                        .map(|name| find_or_add(&mut self.ids, &mut self.guide.variables, name));
-                    observations.push((StepPosition { task, step }, ids));
+                    let account_wide = account_name(step.product, own);
+                    for (task, name) in [(None, account_wide.as_str()), (Some(index), own)] {
+                        sets.push(find_or_add(ids, variables, task, name));
+                    }
                 }
-            }
-        }
-        let mut shadowing: HashMap<VariableId, Vec<VariableId>> = HashMap::new();
-        for (index, variable) in self.guide.variables.iter().enumerate() {
-            if variable.task.is_some()
-                && let Some(account_wide) = self.ids.get(&(None, variable.name.clone()))
-            {
-                let others = shadowing.entry(*account_wide).or_default();
-                others.push(VariableId(index));
             }
         }
         let mut setters_left = MAX_SHADOWED_SETTERS;
-        for (position, [account_wide, own]) in observations {
-            let mut sets = vec![account_wide, own];
-            let others = shadowing.get(&account_wide).map_or(&[][..], Vec::as_slice);
-            match setters_left.checked_sub(others.len()) {
-                Some(left) => {
-                    setters_left = left;
-                    sets.extend(others);
+        for (task, guide_task) in tasks.iter_mut().enumerate() {
+            let steps = guide_task.steps.iter_mut().flatten().enumerate();
+            for (step, GuideStep { sets, .. }) in steps {
+                let account_wide = sets.first().and_then(|id| variables.get(id.0));
+                let same_name = account_wide.and_then(|it| ids.get(&it.name));
+                // The first one is the account-wide variable itself.
+                let others = same_name.into_iter().flatten().skip(1);
+                match setters_left.checked_sub(others.clone().count()) {
+                    Some(left) => {
+                        setters_left = left;
+                        sets.extend(others.map(|(_, id)| *id));
+                    }
+                    None => {
+                        limit.get_or_insert(GuideLimit::KEYS);
+                    }
                 }
-                None => {
-                    self.guide.limit.get_or_insert(GuideLimit::KEYS);
+                for id in sets {
+                    if let Some(variable) = variables.get_mut(id.0) {
+                        variable.setters.push(StepPosition { task, step });
+                    }
                 }
-            }
-            for id in &sets {
-                if let Some(variable) = self.guide.variables.get_mut(id.0) {
-                    variable.setters.push(position);
-                }
-            }
-            if let Some(step) = self.guide.step_mut(position) {
-                step.sets = sets;
             }
         }
     }
 
     /// Compiles the conditions, and adds the variables that only they name.
     fn compile_conditions(&mut self) {
-        let variables = &mut self.guide.variables;
-        for (index, task) in self.guide.tasks.iter_mut().enumerate() {
-            let mut read = |name: String| {
-                let own = (Some(index), name);
-                let id = match self.ids.get(&own) {
+        let Guide {
+            tasks,
+            variables,
+            ids,
+            ..
+        } = &mut self.guide;
+        for (index, task) in tasks.iter_mut().enumerate() {
+            let mut read = |name: &str| {
+                let own = ids.get(name).and_then(|ids| ids.get(&Some(index)));
+                let id = match own {
                     Some(id) => *id,
-                    None => find_or_add(&mut self.ids, variables, (None, own.1)),
+                    None => find_or_add(ids, variables, None, name),
                 };
                 if let Some(variable) = variables.get_mut(id.0) {
                     variable.is_read = true;
@@ -262,9 +238,9 @@ impl GuideDraft {
                 let group = group.as_ref();
                 group.map_or_else(Vec::new, |group| compile(group, &mut read))
             };
-            task.conditions = compile(&task.source.task.content.dependencies);
+            task.conditions = compile(&task.task.content.dependencies);
             for step in task.steps.iter_mut().flatten() {
-                step.conditions = compile(&step.source.step.content.dependencies);
+                step.conditions = compile(&step.step.content.dependencies);
             }
         }
     }
@@ -278,35 +254,48 @@ impl Guide {
 }
 
 fn find_or_add(
-    ids: &mut HashMap<(Option<usize>, String), VariableId>,
+    ids: &mut VariableIds,
     variables: &mut Vec<Variable>,
-    key: (Option<usize>, String),
+    task: Option<usize>,
+    name: &str,
 ) -> VariableId {
-    *ids.entry(key).or_insert_with_key(|(task, name)| {
-        variables.push(Variable::new(*task, name.clone()));
+    let mut add = || {
+        variables.push(Variable {
+            name: name.to_owned(),
+            task,
+            ..Variable::default()
+        });
         VariableId(variables.len() - 1)
-    })
+    };
+    match ids.get_mut(name) {
+        Some(of_name) => *of_name.entry(task).or_insert_with(add),
+        None => {
+            let id = add();
+            ids.insert(name.to_owned(), BTreeMap::from([(task, id)]));
+            id
+        }
+    }
 }
 
-fn groups<'a>(task: &'a SourceTask, steps: &'a [SourceStep]) -> impl Iterator<Item = &'a Group> {
-    let of_steps = steps
-        .iter()
-        .filter_map(|step| step.step.content.dependencies.as_ref());
-    of_steps.chain(&task.task.content.dependencies)
+impl GuideTask {
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        let steps = self.steps.iter().flatten();
+        let of_steps = steps.filter_map(|it| it.step.content.dependencies.as_ref());
+        of_steps.chain(&self.task.content.dependencies)
+    }
 }
 
 /// How much work it is to compile a guide: its steps, conditions, targets and keys.
 pub fn guide_weight(tasks: &SourceTasks) -> usize {
-    let of_step = |source: &SourceStep| {
-        let feedback = source.step.kind.feedback();
+    let of_step = |step: &GuideStep| {
+        let feedback = step.step.kind.feedback();
         let keys = feedback.map_or(0, |feedback| feedback.values.len());
-        let languages = source.translations.len();
+        let languages = step.translations.len();
         1 + keys * (1 + languages) + languages
     };
-    let of_tasks = tasks.values().map(|(task, steps)| {
-        let steps = steps.as_deref().unwrap_or_default();
-        let of_groups: usize = groups(task, steps).map(Group::weight).sum();
-        1 + steps.iter().map(of_step).sum::<usize>() + of_groups
+    let of_tasks = tasks.values().map(|task| {
+        let steps: usize = task.steps.iter().flatten().map(of_step).sum();
+        1 + steps + task.groups().map(Group::weight).sum::<usize>()
     });
     of_tasks.sum()
 }

@@ -10,7 +10,7 @@ use crate::domain::{
     step::Step,
 };
 
-use super::{SourceStep, SourceTask, SourceTasks, TranslationState};
+use super::{GuideStep, GuideTask, SourceTasks, TranslationState};
 
 /// The root of a document, and its tasks with their steps, from the plan of an import that creates
 /// them. They have the ids of the plan.
@@ -28,25 +28,21 @@ pub fn plan_tasks(plan: ImportPlan) -> (TaskId, SourceTasks) {
             continue;
         };
         let steps = task.steps.iter().filter_map(|step| created.remove(step));
-        let steps = steps.map(|step| SourceStep {
+        let steps = steps.map(|step| GuideStep {
             origin: Some((origins.steps.remove(&step.guid)).unwrap_or_else(Origin::unlisted)),
             ..planned_step(step)
         });
-        let steps = Some(steps.collect());
-        let languages = task.content.translations.keys().cloned();
-        let source = SourceTask {
-            translations: languages
-                .map(|language| (language, TranslationState::default()))
-                .collect(),
+        let planned = GuideTask {
             origin: Some((origins.tasks.remove(&task.guid)).unwrap_or_else(Origin::unlisted)),
-            task: *task,
+            steps: Some(steps.collect()),
+            ..(*task).into()
         };
-        tasks.insert(source.task.guid, (source, steps));
+        tasks.insert(planned.task.guid, planned);
     }
     (imported.task.guid, tasks)
 }
 
-fn planned_step(step: Step) -> SourceStep {
+fn planned_step(step: Step) -> GuideStep {
     let translations = step.content.translations.iter();
     let translations = translations.map(|(language, translation)| {
         let state = TranslationState {
@@ -55,7 +51,7 @@ fn planned_step(step: Step) -> SourceStep {
         };
         (language.clone(), state)
     });
-    SourceStep {
+    GuideStep {
         translations: translations.collect(),
         has_body: step.content.body.is_some(),
         body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),

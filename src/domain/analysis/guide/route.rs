@@ -84,34 +84,29 @@ impl Walk<'_> {
         let level = self.entered.len();
         self.entered.push(task);
         for (step, guide_step) in steps.iter().enumerate() {
-            let entry = self.entry(guide_step);
+            let entry = match guide_step.subtask {
+                None => SubtaskEntry::NoTask,
+                Some(task) if self.entered.contains(&task) => SubtaskEntry::Cycle,
+                Some(_) if self.entered.len() > MAX_SUBTASK_LEVELS => SubtaskEntry::TooDeep,
+                Some(_) => SubtaskEntry::Enter,
+            };
             self.route.push(GuideStop {
                 position: StepPosition { task, step },
                 parent,
                 level,
                 entry,
             });
-            match (entry, guide_step.subtask) {
-                (_, None) => {}
-                (SubtaskEntry::Enter, Some(subtask)) => {
-                    self.enter(subtask, Some(self.route.len() - 1))?;
-                }
+            let Some(subtask) = guide_step.subtask else {
+                continue;
+            };
+            if entry == SubtaskEntry::Enter {
+                self.enter(subtask, Some(self.route.len() - 1))?;
+            } else {
                 // The conditions of the task are read where it is not entered, too.
-                (_, Some(subtask)) => {
-                    self.size = self.size.plus(0, guide.task(subtask).conditions.len())?;
-                }
+                self.size = self.size.plus(0, guide.task(subtask).conditions.len())?;
             }
         }
         self.entered.pop();
         Ok(())
-    }
-
-    fn entry(&self, step: &GuideStep) -> SubtaskEntry {
-        match step.subtask {
-            None => SubtaskEntry::NoTask,
-            Some(task) if self.entered.contains(&task) => SubtaskEntry::Cycle,
-            Some(_) if self.entered.len() > MAX_SUBTASK_LEVELS => SubtaskEntry::TooDeep,
-            Some(_) => SubtaskEntry::Enter,
-        }
     }
 }

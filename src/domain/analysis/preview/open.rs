@@ -5,9 +5,9 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
 };
 
-use crate::domain::analysis::{CompiledCondition, Truth, VariableId, Visit, budget::Budget};
+use crate::domain::analysis::{CompiledCondition, Truth, Visit, budget::Budget};
 
-use super::{VariablesByName, visibility::GuideView};
+use super::visibility::GuideView;
 
 const MAX_OPEN_VARIABLES: usize = 100;
 const MAX_KEYS: usize = 100;
@@ -28,7 +28,6 @@ impl GuideView<'_> {
     /// has no bytes for are left out.
     pub fn open_variables<'a>(
         &self,
-        names: &VariablesByName<'_>,
         listed: impl Iterator<Item = &'a Visit<Truth>>,
         budget: &Budget<'_>,
     ) -> Vec<OpenVariable> {
@@ -47,7 +46,7 @@ impl GuideView<'_> {
         let open = open.into_iter().take(MAX_OPEN_VARIABLES);
         let open = open.take_while(|(name, _)| fits(name));
         open.map(|(name, steps)| {
-            let keys = self.possible_keys(names.get(name).into_iter().flatten());
+            let keys = self.possible_keys(name);
             let keys = keys.into_iter().take_while(|key| fits(key));
             OpenVariable {
                 name: name.to_owned(),
@@ -74,11 +73,12 @@ impl GuideView<'_> {
             .chain(&self.guide[visit.position].conditions)
     }
 
-    /// The possible keys of variables; none if one of them can have any value.
-    fn possible_keys<'a>(&self, variables: impl Iterator<Item = &'a VariableId>) -> Vec<&str> {
+    /// The possible keys of the variables of a name; none if one of them can have any value.
+    fn possible_keys(&self, name: &str) -> Vec<&str> {
         let mut seen: HashSet<&str> = HashSet::new();
         let mut all = Vec::new();
-        for variable in variables.map(|id| &self.guide[*id]).filter(|it| it.is_read) {
+        let variables = self.guide.variables_named(name);
+        for variable in variables.map(|id| &self.guide[id]).filter(|it| it.is_read) {
             match &variable.keys {
                 None => return Vec::new(),
                 Some(keys) => all.extend(keys.iter().filter(|key| seen.insert(key))),

@@ -61,7 +61,7 @@ fn by_other_name<'a>(
         return answers.get(own);
     }
     let mut values = variable.setters.iter().map(|setter| {
-        let account_wide = account_wide_variable(guide, &guide[*setter])?;
+        let account_wide = &guide[*guide[*setter].sets.first()?];
         let value = answers.get(&account_wide.name)?;
         let of_other_task = !variable.may_be(value) && account_wide.may_be(value);
         (!of_other_task).then_some(value)
@@ -70,21 +70,15 @@ fn by_other_name<'a>(
     values.all(|value| value == Some(first)).then_some(first)
 }
 
-fn account_wide_variable<'a>(guide: &'a Guide, step: &GuideStep) -> Option<&'a Variable> {
-    Some(&guide[*step.sets.first()?])
-}
-
 /// Refuses different values for the two names of an observation.
 fn check_names(guide: &Guide, answers: &Answers) -> Result<(), Violations> {
-    let steps = guide.tasks.iter().flat_map(|task| task.steps.iter());
-    let conflicting: BTreeSet<(&str, &str)> = steps
-        .flatten()
-        .filter_map(|step| {
-            let full = account_wide_variable(guide, step)?.name.as_str();
-            let (_, own) = parse_account_name(full)?;
-            (answers.get(full)? != answers.get(own)?).then_some((own, full))
-        })
-        .collect();
+    let variables = guide.variables.iter();
+    let set = variables.filter(|it| it.task.is_none() && !it.setters.is_empty());
+    let conflicting = set.filter_map(|Variable { name: full, .. }| {
+        let (_, own) = parse_account_name(full)?;
+        (answers.get(full)? != answers.get(own)?).then_some((own, full))
+    });
+    let conflicting: BTreeSet<(&str, &String)> = conflicting.collect();
     let mut violations = Violations::new();
     for (own, full) in conflicting {
         let full = clip(full);

@@ -47,7 +47,7 @@ impl TextLanguages {
     }
 
     pub fn name<'a>(&'a self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
-        let source = task.source.task.name.as_str();
+        let source = task.task.name.as_str();
         self.choose(Some(source), |language| name_in(task, language))
     }
 
@@ -58,7 +58,7 @@ impl TextLanguages {
         guide: &'a Guide,
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a str>> {
-        self.choose(Some(step.source.step.title.as_str()), |language| {
+        self.choose(Some(step.step.title.as_str()), |language| {
             let own = step.translation(language).and_then(|(translation, state)| {
                 Some((translation.title.as_ref()?.as_str(), state.outdated_title))
             });
@@ -68,7 +68,7 @@ impl TextLanguages {
 
     /// Which body of a step is shown, without its text.
     pub fn body<'a>(&'a self, step: &GuideStep) -> Option<ChosenText<'a, ()>> {
-        self.choose(step.source.has_body.then_some(()), |language| {
+        self.choose(step.has_body.then_some(()), |language| {
             let (_, state) = step.translation(language)?;
             state.has_body.then_some(((), state.outdated_rest))
         })
@@ -79,7 +79,7 @@ impl TextLanguages {
         step: &'a GuideStep,
     ) -> Option<ChosenText<'a, &'a [Instruction]>> {
         let some = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
-        self.choose(some(&step.source.step.content.instructions), |language| {
+        self.choose(some(&step.step.content.instructions), |language| {
             let (translation, state) = step.translation(language)?;
             Some((some(&translation.instructions)?, state.outdated_rest))
         })

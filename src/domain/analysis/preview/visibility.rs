@@ -10,7 +10,7 @@ use crate::domain::{
     task::AccessLevel,
 };
 
-use super::{GuideState, PreviewOptions, VariablesByName};
+use super::{GuideState, PreviewOptions};
 
 /// Why a task or step is not visible, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ struct PreviewEvaluator<'a> {
 
 impl Evaluator for PreviewEvaluator<'_> {
     type Value = Truth;
+    const SHOWS_CYCLES: bool = false;
 
     fn condition(&mut self, condition: &CompiledCondition) -> Truth {
         condition.truth(self.state.value(condition.variable))
@@ -70,22 +71,14 @@ impl Evaluator for PreviewEvaluator<'_> {
         Truth::all(values)
     }
 
-    fn not(&mut self, value: Truth) -> Truth {
-        !value
-    }
-
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Truth> {
         Some(self.options.unpublished.shows_step(step).into())
     }
 
     fn task_is_open(&mut self, task: usize) -> Truth {
-        let content = &self.guide.task(task).source.task.content;
+        let content = &self.guide.task(task).task.content;
         let is_published = self.options.unpublished.shows(content.published);
         (is_published && self.options.has_level(&content.roles)).into()
-    }
-
-    fn cycle_is_visible(&mut self) -> Truth {
-        Truth::False
     }
 
     fn leave(&mut self, _: &GuideStep, _: &Visit<Truth>) {}
@@ -148,10 +141,10 @@ impl<'a> GuideView<'a> {
     }
 
     /// The names in the answers whose observations are all in the guide and all hidden.
-    pub fn hidden_answers(&self, names: &VariablesByName<'_>) -> Vec<String> {
+    pub fn hidden_answers(&self) -> Vec<String> {
         let shown = self.shown_variables();
         let is_hidden = |name: &str| {
-            let set = names.get(name).into_iter().flatten().copied();
+            let set = self.guide.variables_named(name);
             let mut set = set.filter(|id| !self.guide[*id].setters.is_empty());
             let is_shown =
                 |id: VariableId| self.guide[id].outside.may_exist() || shown.contains(&id);
@@ -177,7 +170,7 @@ impl<'a> GuideView<'a> {
 
     pub fn task_reasons(&self) -> Vec<VisibilityReason> {
         use VisibilityReason::{Condition, Level, NotPublished, UnknownValue};
-        let content = &self.guide.root().source.task.content;
+        let content = &self.guide.root().task.content;
         let is_published = self.options.unpublished.shows(content.published);
         let holds = self.evaluation.task_holds;
         applying([

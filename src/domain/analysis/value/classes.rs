@@ -53,13 +53,12 @@ impl<'a> ValueClasses<'a> {
         if !budget.work.spend(LOOKUP_WORK * lookups) {
             return None;
         }
-        let keys: Vec<&str> = match possible {
-            Some(possible) => possible.iter().collect(),
-            None => keys.collect(),
-        };
-        let others = match possible {
-            Some(_) => Vec::new(),
-            None => values_told_apart(criteria.iter().flat_map(|one| &one.targets)),
+        let (keys, others): (Vec<&str>, _) = match possible {
+            Some(possible) => (possible.iter().collect(), Vec::new()),
+            None => {
+                let targets = criteria.iter().flat_map(|one| &one.targets);
+                (keys.collect(), values_told_apart(targets))
+            }
         };
         let forms_of_key = |key: &&str| VariableValue::Text((*key).to_owned()).forms();
         let forms = keys.iter().map(forms_of_key).chain(others);

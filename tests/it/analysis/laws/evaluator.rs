@@ -189,6 +189,6 @@ impl ReferenceWalk<'_> {
     }
 
     fn holds(&self, task: &str, group: Option<&DependencyGroup>) -> bool {
-        group.is_none_or(|group| group_holds(group, &|name| (self.value)(task, name)))
+        group.is_none_or(|group| group_holds(group, &mut |name| (self.value)(task, name)))
     }
 }

@@ -2,14 +2,75 @@
 
 use std::collections::BTreeSet;
 
-use crate::kit::prelude::*;
-use crate::random_guides::{Guide, GuideTask, Kind as StepKind, guides_with_strays};
+use proptest::strategy::Strategy;
 use prost_types::value::Kind;
+
+use super::{
+    previews::{CompletePreview, check_complete_preview, complete_previews},
+    walkthroughs::Walkthroughs,
+};
+use crate::{
+    kit::prelude::*,
+    random_guides::{Guide, GuideTask, Kind as StepKind, guides, guides_with_strays},
+};
 
 /// How often an observation is of another product than its name.
 const STRAY: f64 = 0.1;
 
-/// That all such findings are there is held by a unit test, which goes through every walkthrough.
+/// Guides with what trying every walkthrough finds.
+fn guides_with_few_walkthroughs() -> impl Strategy<Value = (Guide, Walkthroughs)> {
+    guides().prop_filter_map("many walkthroughs", |guide| {
+        let found = guide.walkthroughs()?;
+        Some((guide, found))
+    })
+}
+
+#[apply(property_on_one_database)]
+#[cases(500, (guides_with_few_walkthroughs(), complete_previews()))]
+async fn both_evaluators_agree_with_trying_everything(
+    client: Client,
+    ((guide, walkthroughs), preview): ((Guide, Walkthroughs), CompletePreview),
+) {
+    let tasks = guide.stored(&client).await;
+    let response = client.validated(validation_of(&tasks[0].guid)).await;
+    assert_eq!(response.counts.unwrap().undecided, 0);
+    check_walkthroughs(&guide, &tasks, &walkthroughs, &response.findings);
+    check_complete_preview(&client, &tasks[0].guid, preview).await;
+}
+
+/// The findings about walkthroughs are those that follow from all of them.
+fn check_walkthroughs(
+    guide: &Guide,
+    tasks: &[Task],
+    walkthroughs: &Walkthroughs,
+    found: &[Finding],
+) {
+    let (root, ids) = (&guide.tasks[0], &tasks[0].steps);
+    // The steps of findings; `None` is the task itself.
+    let steps = |rule: &str| -> BTreeSet<Option<usize>> {
+        let found = found.iter().filter(|finding| finding.rule == rule);
+        found
+            .map(|finding| ids.iter().position(|step| *step == finding.step))
+            .collect()
+    };
+    let (mut unreachable, mut always) = (BTreeSet::new(), BTreeSet::new());
+    always.extend((root.dependencies.is_some() && !walkthroughs.root_fails).then_some(None));
+    for (index, step) in root.steps.iter().enumerate() {
+        let stop = (0, index);
+        if walkthroughs.begins && step.published {
+            let holds = walkthroughs.comes.contains(&stop) && !walkthroughs.fails.contains(&stop);
+            unreachable.extend((!walkthroughs.sees.contains(&stop)).then_some(Some(index)));
+            always.extend((holds && step.dependencies.is_some()).then_some(Some(index)));
+        }
+    }
+    let endings = found.iter().filter(|one| one.rule == "path/no-outcome");
+    let levels: BTreeSet<i32> = endings.flat_map(|one| one.levels.clone()).collect();
+    assert_eq!(steps("step/unreachable"), unreachable);
+    assert_eq!(steps("condition/always-holds"), always);
+    assert_eq!(steps("task/never-visible").is_empty(), walkthroughs.begins);
+    assert_eq!(levels, walkthroughs.levels_without_outcome);
+}
+
 #[apply(property_on_both_databases)]
 #[cases(24, guides_with_strays(STRAY))]
 async fn examples_and_contradictions_are_true(client: Client, guide: Guide) {
@@ -20,6 +81,9 @@ async fn examples_and_contradictions_are_true(client: Client, guide: Guide) {
     assert_eq!(ids.len(), response.findings.len());
     let again = client.validated(validation_of(&tasks[0].guid)).await;
     assert_eq!(again.findings, response.findings);
+    if let Some(walkthroughs) = guide.walkthroughs() {
+        check_walkthroughs(&guide, &tasks, &walkthroughs, &response.findings);
+    }
     check_endings(&guide, &response.findings);
     check_conflicts(&guide, &tasks, &response.findings);
 }

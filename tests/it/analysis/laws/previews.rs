@@ -84,16 +84,22 @@ fn listed(preview: &PreviewTaskResponse) -> Vec<ReferenceStep> {
         .collect()
 }
 
-#[apply(property_on_one_database)]
-#[cases(40, (guides(), views(), vec(0..VALUE_COUNT, NAME_COUNT), 0..=8_i32))]
-async fn a_preview_with_all_answers_is_what_a_second_evaluator_finds(
-    client: Client,
-    (guide, (level, include_unpublished), values, depth): (Guide, View, Vec<usize>, i32),
+/// A preview in which each name has a value or none: the view, values by their numbers, and the depth.
+pub type CompletePreview = (View, Vec<usize>, i32);
+
+pub fn complete_previews() -> impl Strategy<Value = CompletePreview> {
+    (views(), vec(0..VALUE_COUNT, NAME_COUNT), 0..=8_i32)
+}
+
+/// The preview is what a second evaluator finds.
+pub async fn check_complete_preview(
+    client: &Client,
+    root: &str,
+    ((level, include_unpublished), values, depth): CompletePreview,
 ) {
-    let root = guide.stored(&client).await.swap_remove(0).guid;
     // Names of the same variable have the value of the first.
     let mut answers = BTreeMap::new();
-    let mut request = request(&root, (level, include_unpublished)).to_depth(depth);
+    let mut request = request(root, (level, include_unpublished)).to_depth(depth);
     for (name, value) in full_names().iter().zip(values) {
         let value = answers.entry(canonical(name)).or_insert(known(value));
         request = request.answering(name, message(value));
@@ -103,14 +109,14 @@ async fn a_preview_with_all_answers_is_what_a_second_evaluator_finds(
     let mut undetermined =
         undetermined.filter(|step| step.visibility() == Visibility::Undetermined);
     assert_eq!(undetermined.next(), None, "with {answers:?}");
-    let stored = StoredGuides::of(&client).await;
+    let stored = StoredGuides::of(client).await;
     let viewer = Viewer {
         level,
         include_unpublished,
     };
     let depth = usize::try_from(depth).expect("a depth");
     let value = |_: &str, name: &str| answers[&canonical(name)].clone();
-    let expected = stored.list(&root, viewer, depth, &value);
+    let expected = stored.list(root, viewer, depth, &value);
     assert_eq!(listed(&preview), expected, "with {answers:?}");
 }
 

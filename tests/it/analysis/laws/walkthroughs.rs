@@ -1,6 +1,9 @@
-//! A walkthrough of a guide, and which conditions can hold together.
+//! The walkthroughs of a guide, and which conditions can hold together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use expertise::proto::v1::dependency_node::Node;
 use prost_types::value::Kind as Json;
@@ -12,7 +15,9 @@ use crate::{
 
 /// A variable, by its task if it is of one.
 type Variable = (Option<usize>, String);
-type Variables = BTreeMap<Variable, Known>;
+
+/// A guide with more walkthroughs is not tried.
+const MAX_WALKTHROUGHS: usize = 5_000;
 
 impl Guide {
     /// The tasks that are part of the guide.
@@ -62,14 +67,15 @@ impl Guide {
             (Some(task), (*name).to_owned()),
         ]
     }
+}
 
-    fn holds(&self, task: usize, group: Option<&DependencyGroup>, variables: &Variables) -> bool {
-        let value = |name: &str| {
-            let variable = self.variable(task, name);
-            variables.get(&variable).cloned().flatten()
-        };
-        group.is_none_or(|group| group_holds(group, &value))
-    }
+fn conditions_of(group: &DependencyGroup) -> Vec<&Condition> {
+    let nodes = group.nodes.iter().filter_map(|node| node.node.as_ref());
+    let conditions = nodes.map(|node| match node {
+        Node::Group(group) => conditions_of(group),
+        Node::Condition(condition) => vec![condition],
+    });
+    conditions.flatten().collect()
 }
 
 fn answered(key: &str) -> Known {
@@ -79,7 +85,7 @@ fn answered(key: &str) -> Known {
 /// Values of which one is in each range that targets of conditions divide.
 fn anything() -> Vec<Known> {
     let texts = [
-        "a", "b", "1", "2", "zz", "other", "true", "false", "1.0", "1.50", "2.0", "0", "9",
+        "a", "b", "1", "2", "zz", "other", "true", "false", "1.0", "1.00", "1.50", "2.0", "0", "9",
     ];
     let numbers = [0.0, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0].map(Json::NumberValue);
     let bools = [true, false].map(Json::BoolValue);
@@ -92,58 +98,257 @@ fn anything() -> Vec<Known> {
         .collect()
 }
 
-/// Single walkthroughs and sets of conditions.
-impl Guide {
-    /// Whether the walkthrough with these answers, which begins with nothing answered, has
-    /// an outcome; `None` if there is no such walkthrough.
-    pub fn outcome_of(&self, level: i32, answers: &[(String, String)]) -> Option<bool> {
-        let mut variables = Variables::new();
-        let root = &self.tasks[0];
-        if !self.holds(0, root.dependencies.as_ref(), &variables) || !root.roles.contains(&level) {
+/// A step, by its task and its index.
+type Stop = (usize, usize);
+
+/// What a guide's walkthroughs come to.
+#[derive(Clone, Debug, Default)]
+pub struct Walkthroughs {
+    pub begins: bool,
+    /// Whether the dependencies of the root fail in one.
+    pub root_fails: bool,
+    pub comes: BTreeSet<Stop>,
+    /// Steps whose dependencies fail in one that comes to them.
+    pub fails: BTreeSet<Stop>,
+    pub sees: BTreeSet<Stop>,
+    /// The levels for which one that begins with nothing answered ends without an outcome.
+    pub levels_without_outcome: BTreeSet<i32>,
+}
+
+/// Goes through a guide in every way, or as an example says.
+struct Walker<'a> {
+    guide: &'a Guide,
+    level: i32,
+    /// The answers of the example that are left. It begins with nothing answered.
+    example: Option<&'a [(String, String)]>,
+    /// The values at the start of the variables that are set. Others can have any.
+    starts: BTreeMap<Variable, Vec<Known>>,
+    /// For each choice of a walkthrough, what was chosen, and of how many.
+    choices: Vec<(usize, usize)>,
+    made: usize,
+    values: BTreeMap<Variable, Known>,
+    begins_unanswered: bool,
+    has_outcome: bool,
+    found: Walkthroughs,
+}
+
+impl<'a> Walker<'a> {
+    fn new(guide: &'a Guide, level: i32, example: Option<&'a [(String, String)]>) -> Self {
+        Self {
+            guide,
+            level,
+            example,
+            starts: guide.starts(),
+            choices: Vec::new(),
+            made: 0,
+            values: BTreeMap::new(),
+            begins_unanswered: true,
+            has_outcome: false,
+            found: Walkthroughs::default(),
+        }
+    }
+
+    /// Whether the walkthrough has an outcome; `None` if it does not begin, or is not as the example
+    /// says.
+    fn walk(&mut self) -> Option<bool> {
+        self.values.clear();
+        (self.made, self.begins_unanswered, self.has_outcome) = (0, true, false);
+        if !self.holds(0, self.guide.tasks[0].dependencies.as_ref()) {
+            self.found.root_fails = true;
             return None;
         }
-        let mut answers = answers.iter();
-        let mut entered = vec![(0, 0)];
-        let mut outcome = false;
-        while let Some((task, next)) = entered.last_mut() {
-            let task = *task;
-            let Some(step) = self.tasks[task].steps.get(*next) else {
-                entered.pop();
+        self.found.begins = true;
+        self.enter(0, &[])?;
+        Some(self.has_outcome)
+    }
+
+    fn choose(&mut self, count: usize) -> usize {
+        if self.made == self.choices.len() {
+            self.choices.push((0, count));
+        }
+        self.made += 1;
+        self.choices[self.made - 1].0
+    }
+
+    fn holds(&mut self, task: usize, group: Option<&DependencyGroup>) -> bool {
+        group.is_none_or(|group| group_holds(group, &mut |name| self.value(task, name)))
+    }
+
+    fn value(&mut self, task: usize, name: &str) -> Known {
+        let variable = self.guide.variable(task, name);
+        if let Some(value) = self.values.get(&variable) {
+            return value.clone();
+        }
+        let starts = match self.example {
+            Some(_) => vec![None],
+            None => self.starts.get(&variable).cloned().unwrap_or_else(anything),
+        };
+        let value = starts[self.choose(starts.len())].clone();
+        self.begins_unanswered &= value.is_none();
+        self.values.insert(variable, value.clone());
+        value
+    }
+
+    /// The answer to an observation; `None` if the example has another one.
+    fn answer(&mut self, name: &str, keys: &[&'static str]) -> Option<&'static str> {
+        let Some(answers) = &mut self.example else {
+            return Some(keys[self.choose(keys.len())]);
+        };
+        let (answer, rest) = answers.split_first()?;
+        *answers = rest;
+        let mut keys = keys.iter().copied();
+        keys.find(|key| answer.0 == name && answer.1 == *key)
+    }
+
+    fn enter(&mut self, task: usize, via: &[Stop]) -> Option<()> {
+        let guide = self.guide;
+        for (index, step) in guide.tasks[task].steps.iter().enumerate() {
+            let stop = (task, index);
+            if !step.published {
                 continue;
-            };
-            *next += 1;
-            if !step.published || !self.holds(task, step.dependencies.as_ref(), &variables) {
+            }
+            self.found.comes.insert(stop);
+            if !self.holds(task, step.dependencies.as_ref()) {
+                self.found.fails.insert(stop);
                 continue;
             }
             match &step.kind {
                 Kind::Information => {}
-                Kind::Solution | Kind::Idp => outcome = true,
-                Kind::End => {
-                    outcome = true;
-                    entered.pop();
-                }
+                Kind::Solution | Kind::Idp | Kind::End => self.has_outcome = true,
                 Kind::Observation(observation) => {
-                    let (name, key) = answers.next()?;
-                    let names = Self::set_by(task, observation);
-                    if names[0].1 != *name || !observation.keys.contains(&key.as_str()) {
-                        return None;
-                    }
-                    for name in names {
-                        variables.insert(name, answered(key));
-                    }
+                    let names = Guide::set_by(task, observation);
+                    let key = self.answer(&names[0].1, &observation.keys)?;
+                    let set = names.map(|name| (name, answered(key)));
+                    self.values.extend(set);
                 }
                 Kind::Subtask(subtask) => {
-                    let inner = &self.tasks[*subtask];
-                    let sees = inner.roles.contains(&level)
-                        && (*subtask == 0 || inner.published)
-                        && self.holds(*subtask, inner.dependencies.as_ref(), &variables);
-                    if sees && entered.iter().all(|(task, _)| task != subtask) {
-                        entered.push((*subtask, 0));
+                    let inner = &guide.tasks[*subtask];
+                    // The root counts as published.
+                    let is_open = *subtask == 0 || inner.published;
+                    if !is_open || !inner.roles.contains(&self.level) {
+                        continue;
+                    }
+                    if !self.holds(*subtask, inner.dependencies.as_ref()) {
+                        self.found.root_fails |= *subtask == 0;
+                        continue;
+                    }
+                    let path = [via, &[stop]].concat();
+                    if path.iter().all(|(task, _)| task != subtask) {
+                        self.enter(*subtask, &path)?;
                     }
                 }
             }
+            self.found.sees.insert(stop);
+            if matches!(step.kind, Kind::End) {
+                break;
+            }
         }
-        answers.next().is_none().then_some(outcome)
+        Some(())
+    }
+}
+
+/// Walkthroughs and sets of conditions.
+impl Guide {
+    /// Tries every walkthrough; `None` if there are too many.
+    pub fn walkthroughs(&self) -> Option<Walkthroughs> {
+        let mut walker = Walker::new(self, 0, None);
+        let mut tried = 0;
+        for level in &self.tasks[0].roles {
+            walker.level = *level;
+            loop {
+                if walker.walk() == Some(false) && walker.begins_unanswered {
+                    walker.found.levels_without_outcome.insert(*level);
+                }
+                tried += 1;
+                if tried == MAX_WALKTHROUGHS {
+                    return None;
+                }
+                let is_last = |(chosen, count): &mut (usize, usize)| *chosen + 1 == *count;
+                while walker.choices.pop_if(is_last).is_some() {}
+                match walker.choices.last_mut() {
+                    Some((chosen, _)) => *chosen += 1,
+                    None => break,
+                }
+            }
+        }
+        Some(walker.found)
+    }
+
+    /// Whether the walkthrough with these answers, which begins with nothing answered, has
+    /// an outcome; `None` if there is no such walkthrough.
+    pub fn outcome_of(&self, level: i32, answers: &[(String, String)]) -> Option<bool> {
+        let mut walker = Walker::new(self, level, Some(answers));
+        let outcome = walker.walk();
+        let outcome = outcome.filter(|_| walker.example.is_some_and(<[_]>::is_empty));
+        outcome.filter(|_| self.tasks[0].roles.contains(&level))
+    }
+
+    /// The keys that each variable can have.
+    fn keys(&self) -> BTreeMap<Variable, BTreeSet<&str>> {
+        let mut keys: BTreeMap<Variable, BTreeSet<&str>> = BTreeMap::new();
+        for task in self.entered() {
+            for observation in self.observations(task) {
+                for variable in Self::set_by(task, observation) {
+                    keys.entry(variable).or_default().extend(&observation.keys);
+                }
+            }
+        }
+        for observation in self.outside() {
+            let [variable, _] = Self::set_by(usize::MAX, observation);
+            keys.entry(variable).or_default().extend(&observation.keys);
+        }
+        keys
+    }
+
+    /// The values at the start of the variables that are set: only none, if nothing else sets the
+    /// variable and nothing reads it before.
+    fn starts(&self) -> BTreeMap<Variable, Vec<Known>> {
+        let (mut set, mut early) = (BTreeSet::new(), BTreeSet::new());
+        self.find_early_reads(&[0], &mut set, &mut early);
+        let outside = self.outside();
+        early.extend(outside.map(|one| Self::set_by(usize::MAX, one)[0].clone()));
+        let keys = self.keys().into_iter().map(|(variable, keys)| {
+            let keys = keys.into_iter().filter(|_| early.contains(&variable));
+            let values = iter::once(None).chain(keys.map(answered)).collect();
+            (variable, values)
+        });
+        keys.collect()
+    }
+
+    /// Finds the variables that published steps read before one sets them. `entered` are the tasks
+    /// that it is inside of.
+    fn find_early_reads(
+        &self,
+        entered: &[usize],
+        set: &mut BTreeSet<Variable>,
+        early: &mut BTreeSet<Variable>,
+    ) {
+        let task = entered[entered.len() - 1];
+        if task == 0 {
+            early.extend(self.reads(0, &self.tasks[0].dependencies));
+        }
+        for step in self.tasks[task].steps.iter().filter(|step| step.published) {
+            early.extend(&self.reads(task, &step.dependencies) - set);
+            match &step.kind {
+                Kind::Subtask(subtask) => {
+                    let dependencies = &self.tasks[*subtask].dependencies;
+                    early.extend(&self.reads(*subtask, dependencies) - set);
+                    if !entered.contains(subtask) {
+                        let entered = [entered, &[*subtask]].concat();
+                        self.find_early_reads(&entered, set, early);
+                    }
+                }
+                Kind::Observation(observation) => set.extend(Self::set_by(task, observation)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The variables that a group of a task reads.
+    fn reads(&self, task: usize, group: &Option<DependencyGroup>) -> BTreeSet<Variable> {
+        let conditions = group.iter().flat_map(conditions_of);
+        let variables = conditions.map(|one| self.variable(task, &full_name(one)));
+        variables.collect()
     }
 
     /// The condition at a path such as `dependencies.nodes[0].condition`, with its task.
@@ -173,24 +378,7 @@ impl Guide {
 
     /// Whether possible values meet all of the conditions.
     pub fn can_hold_together(&self, conditions: &[(usize, Condition)]) -> bool {
-        let mut possible: BTreeMap<Variable, BTreeSet<&str>> = BTreeMap::new();
-        for task in self.entered() {
-            for observation in self.observations(task) {
-                for variable in Self::set_by(task, observation) {
-                    possible
-                        .entry(variable)
-                        .or_default()
-                        .extend(&observation.keys);
-                }
-            }
-        }
-        for observation in self.outside() {
-            let [variable, _] = Self::set_by(usize::MAX, observation);
-            possible
-                .entry(variable)
-                .or_default()
-                .extend(&observation.keys);
-        }
+        let possible = self.keys();
         let variables: BTreeSet<_> = conditions
             .iter()
             .map(|(task, condition)| self.variable(*task, &full_name(condition)))
