@@ -4,11 +4,7 @@ use std::collections::BTreeSet;
 
 use prost::Message;
 
-use super::{
-    page::PageTokens,
-    previews::GuideCursor,
-    sent_guide,
-};
+use super::{page::PageTokens, previews::GuideCursor, sent_guide};
 use crate::{
     domain::{
         page::Page,

@@ -7,13 +7,9 @@ use std::sync::LazyLock;
 
 use prost::Message;
 
-use super::{
-    encode, sent_document::decode_unstored, wire,
-};
+use super::{encode, sent_document::decode_unstored, wire};
 use crate::{
-    domain::{
-        history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
-    },
+    domain::history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
     proto::{decoded_size::DecodedSizes, v1},
 };
 

@@ -232,7 +232,9 @@ impl Mask {
             }
         }
         let taken = sent.0.iter().filter(|(key, _)| is_selected(key));
-        merged.0.extend(taken.map(|(key, values)| (*key, values.clone())));
+        merged
+            .0
+            .extend(taken.map(|(key, values)| (*key, values.clone())));
         let mut languages = merged.languages().len();
         if languages > MAX_LANGUAGES {
             // Those that were sent are still checked, and the decoder counts them.

@@ -176,8 +176,8 @@ impl SentDocument {
         let mut external_ids = BTreeMap::new();
         for (index, SentStep { message, nested }) in tree.steps.iter().enumerate() {
             let external_id = ExternalId::parse(message.external_id().to_owned()).ok();
-            let may_be_stored = !message.guid.is_empty()
-                || (self.match_external_ids && external_id.is_some());
+            let may_be_stored =
+                !message.guid.is_empty() || (self.match_external_ids && external_id.is_some());
             let equal = external_id.and_then(|id| external_ids.insert(id, index));
             if let Some(other) = equal {
                 let path = |list: &Path<'_>| list.index(other).field("external_id").to_string();

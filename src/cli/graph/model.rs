@@ -87,13 +87,15 @@ impl GraphNode {
     }
 }
 
+type Setters<'a> = BTreeMap<(Option<usize>, String), Vec<(usize, &'a Step)>>;
+
 struct GraphBuilder<'a> {
     unreachable: &'a BTreeSet<String>,
     graph: Graph,
     /// The nodes that have conditions, each with its task.
     conditions: Vec<(usize, usize, DependencyGroup)>,
     /// The observations that set a name: for the account, or within a task.
-    setters: BTreeMap<(Option<usize>, String), Vec<(usize, &'a Step)>>,
+    setters: Setters<'a>,
     /// Observations with the tasks that they manage, and the texts of these answers.
     managed: Vec<(usize, usize, String)>,
     subtasks: Vec<(usize, &'a Step)>,

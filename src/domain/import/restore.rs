@@ -18,8 +18,8 @@ use crate::domain::{
 };
 
 use super::{
-    Absent, AbsentFields, AbsentSteps, Document, DocumentStep, ImportContext, ImportPlan, StepFields,
-    TaskTree,
+    Absent, AbsentFields, AbsentSteps, Document, DocumentStep, ImportContext, ImportPlan,
+    StepFields, TaskTree,
     plan::{Target, plan_with_ids},
 };
 
@@ -261,7 +261,9 @@ fn is_same(kept: &Document, stored: &TaskTree) -> bool {
             let same_title = a.kind.subtask().is_some() || a.title == b.title;
             same_title && a.kind == b.kind && a.content == b.content
         };
-        kept.guid == Some(b.guid) && kept.link == b.link && kept.fields.as_new().is_some_and(is_same)
+        kept.guid == Some(b.guid)
+            && kept.link == b.link
+            && kept.fields.as_new().is_some_and(is_same)
     };
     let managed = kept.steps.iter().flat_map(|step| &step.values);
     let managed = managed.filter_map(|value| value.document.as_deref());

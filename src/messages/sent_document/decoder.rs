@@ -145,9 +145,7 @@ impl<'a> DocumentDecoder<'a> {
     ) -> Option<Vec<DocumentStep>> {
         let known = stored.guide().map_or(&[][..], |tree| &tree.steps);
         let by_id: BTreeMap<StepId, &Step> = known.iter().map(|it| (it.guid, it)).collect();
-        let listed = sent
-            .iter()
-            .filter_map(|it| StepId::parse(&it.message.guid));
+        let listed = sent.iter().filter_map(|it| StepId::parse(&it.message.guid));
         let listed: BTreeSet<StepId> = listed.collect();
         let unlisted = known.iter().filter(|step| !listed.contains(&step.guid));
         let named = unlisted.filter_map(|it| Some((it.content.external_id.as_ref()?, it)));
