@@ -7,7 +7,13 @@ use std::sync::LazyLock;
 
 use prost::Message;
 
-use super::{encode, sent_document::decode_unstored, wire};
+use super::{
+    decode::{self, json},
+    encode,
+    managed_documents::all_steps,
+    sent_document::decode_unstored,
+    wire,
+};
 use crate::{
     domain::history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
     proto::{decoded_size::DecodedSizes, v1},
@@ -68,6 +74,10 @@ fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
     let mut message = stored.document?;
     clear_shorthands(&mut message);
+    for step in all_steps(&message.steps) {
+        let r_data = step.r_data.clone();
+        decode::all(|violations| json::members(r_data, violations.at("r_data"))).ok()?;
+    }
     let document = decode_unstored(message);
     document.violations.is_empty().then_some(KeptDocument {
         document,

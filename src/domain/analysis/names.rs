@@ -30,34 +30,27 @@ pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
     (product.get().to_string() == digits).then_some((product, feedback_name))
 }
 
-/// Variables that are known to exist, although no observation sets them: names, and beginnings of
-/// names, each of which ends with a dot.
+/// Variables that are known to exist, although no observation sets them. A name that ends in `.*`
+/// stands for every name below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownVariables(BTreeSet<String>);
 
 impl KnownVariables {
-    /// The names that a caller declares. One that ends in `.*` declares every name below it.
+    /// The names that a caller declares.
     pub fn new(declared: impl IntoIterator<Item = String>) -> Self {
-        let above = |name: &str| {
-            name.strip_suffix('*')
-                .filter(|it| it.ends_with('.'))
-                .map(str::to_owned)
-        };
-        let declared = declared.into_iter();
-        Self(declared.map(|name| above(&name).unwrap_or(name)).collect())
+        Self(declared.into_iter().collect())
     }
 
-    /// The aliases of the loops of a guide, and the names that begin with one and a dot. An empty
-    /// alias names nothing.
+    /// The aliases of the loops of a guide, and the names below them. An empty alias names nothing.
     pub fn for_loops<'a>(aliases: impl IntoIterator<Item = &'a str>) -> Self {
         let aliases = aliases.into_iter().filter(|alias| !alias.is_empty());
-        let names = aliases.flat_map(|alias| [alias.to_owned(), format!("{alias}.")]);
+        let names = aliases.flat_map(|alias| [alias.to_owned(), format!("{alias}.*")]);
         Self(names.collect())
     }
 
     pub fn contains(&self, name: &str) -> bool {
-        let mut dots = name.match_indices('.').map(|(dot, _)| dot + 1);
-        self.0.contains(name) || dots.any(|end| self.0.contains(name.split_at(end).0))
+        let mut above = name.match_indices('.').map(|(dot, _)| name.split_at(dot).0);
+        self.0.contains(name) || above.any(|above| self.0.contains(&format!("{above}.*")))
     }
 }
 
@@ -79,12 +72,12 @@ mod tests {
 
     #[test]
     fn a_known_variable_declares_its_name_or_all_below_it() {
-        let declared = ["a.b", "d.x.*", "c.*", "c.d.*", "d.*", "d-.*"].map(str::to_owned);
+        let declared = ["a.b", "d.x.*", "c.*", "c.d.*", "d.*", "d-.*", "f."].map(str::to_owned);
         let known = KnownVariables::new(declared);
         for name in ["d.x", "d.y", "d-.y", "a.b", "c.d", "c.d.e"] {
             assert!(known.contains(name), "{name}");
         }
-        for name in ["d", "d-", "e.d.", "a.b.c", "a", "c", "cc.d"] {
+        for name in ["d", "d-", "e.d.", "a.b.c", "a", "c", "cc.d", "f.a"] {
             assert!(!known.contains(name), "{name}");
         }
     }

@@ -186,7 +186,7 @@ impl KeySet {
         self.numbers().next().is_some()
     }
 
-    /// Whether it has a value, or the value is none.
+    /// Whether the value is one of the keys, in any form. An unanswered value always is.
     pub fn has(&self, value: &VariableValue) -> bool {
         // The first form is the value itself.
         let forms = value.forms();

@@ -125,7 +125,7 @@ fn check_duplicates(
         let (observation, earlier) = duplicate;
         let here = sees(observation.position, search);
         let key = (observation.position.task, observation.name());
-        // At first, there is one earlier observation.
+        // The first duplicate of a name has one earlier observation.
         let before = seen.get(&key).copied().unwrap_or_else(|| {
             let earlier: Vec<Literal> = earlier.iter().map(|it| sees(*it, search)).collect();
             search.formula.or(earlier)

@@ -142,6 +142,7 @@ impl<'a> Planner<'a> {
         let before = before.filter(|before| before.task == parent.id);
         let mut step = match &document.fields {
             StepFields::Refused => return None,
+            // The decoder has found it among the steps of this task.
             StepFields::Kept => before?.clone(),
             StepFields::New(new) => self.written_step(parent, document, new, before),
         };
