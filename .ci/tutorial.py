@@ -46,10 +46,11 @@ def commands(page, heading):
     open_block = None
     for block in BLOCK.finditer(text):
         if block["kind"] == "sh":
-            if block["tool"] not in (None, TOOL) and open_block:
-                # Both tools print what follows.
+            is_for_other_tool = block["tool"] not in (None, TOOL)
+            if is_for_other_tool and open_block:
+                # Both tools print the output after this block.
                 continue
-            is_left_out = block["skip"] or block["tool"] not in (None, TOOL)
+            is_left_out = block["skip"] or is_for_other_tool
             open_block = None if is_left_out else [block["text"], None]
             if open_block:
                 found.append(open_block)

@@ -161,8 +161,8 @@ fn import(request: ImportTaskRequest, violations: &mut Violations) -> Option<Imp
         target: document.target.clone(),
         subtasks: document.subtasks(),
         document: match document.reimport {
-            true => ImportDocument::Sent(Box::new(document)),
-            false => ImportDocument::New(Box::new(document.decode(None))),
+            true => ImportDocument::Undecoded(Box::new(document)),
+            false => ImportDocument::Decoded(Box::new(document.decode(None))),
         },
         expected,
         absent: Absent {

@@ -169,6 +169,41 @@ mod tests {
     }
 
     #[test]
+    fn a_revision_whose_r_data_cannot_be_read_is_refused() {
+        let is_decoded = |kind| {
+            let task = v1::Task {
+                name: "Pump".to_owned(),
+                product_id: Some(1),
+                ..Default::default()
+            };
+            let value = prost_types::Value { kind };
+            let mut step = v1::Step {
+                product_id: Some(1),
+                title: "Look".to_owned(),
+                r_data: [("seen".to_owned(), value)].into_iter().collect(),
+                ..Default::default()
+            };
+            step.set_type(v1::StepType::Information);
+            let document = v1::TaskDocument {
+                task: Some(task),
+                steps: vec![step],
+            };
+            let stored = RevisionMessage {
+                document: Some(document),
+                outdated: b"[[],[]]".to_vec(),
+            };
+            let bytes = stored.encode_to_vec();
+            let guide = EncodedGuide {
+                document_bytes: bytes.len(),
+                content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).expect("a small guide"),
+            };
+            super::decode(&guide).is_some()
+        };
+        assert!(is_decoded(Some(prost_types::value::Kind::BoolValue(true))));
+        assert!(!is_decoded(None));
+    }
+
+    #[test]
     fn the_elements_of_a_kept_guide_are_counted_before_it_is_decoded() {
         const ELEMENTS: usize = 100_000;
         let looping = json!({"array": vec![json!([]); ELEMENTS]});

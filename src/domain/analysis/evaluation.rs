@@ -139,7 +139,7 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
             visible = evaluator.all([subtask.reached, subtask.condition]);
         }
         if stop.entry == SubtaskEntry::Cycle && !E::SHOWS_CYCLES {
-            // Never.
+            // It is never visible.
             visible = evaluator.any([]);
         }
         let visit = Visit {

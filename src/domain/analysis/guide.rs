@@ -137,7 +137,7 @@ pub struct GuideTask {
 /// A step of a guide. Until the guide is built, it has no conditions, variables and subtask.
 #[derive(Clone, Debug)]
 pub struct GuideStep {
-    /// A stored step has no bodies, external id, creation time and dirty flag: no analysis uses them.
+    /// Of a stored step, the bodies, external id, creation time and dirty flag are not read.
     pub step: Step,
     /// Whether it has a body, which may not have been read.
     pub has_body: bool,

@@ -63,10 +63,10 @@ pub enum DocumentPath {
 /// The document of an import.
 #[derive(Debug)]
 pub enum ImportDocument {
-    /// It creates its task.
-    New(Box<Document>),
-    /// It may change a stored task.
-    Sent(Box<dyn GuideDocument>),
+    /// It creates its task, so it does not depend on what is stored.
+    Decoded(Box<Document>),
+    /// It may change a stored task, against which it is decoded.
+    Undecoded(Box<dyn GuideDocument>),
 }
 
 /// A document of a request before its fields are decoded.

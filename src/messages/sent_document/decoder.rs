@@ -304,7 +304,7 @@ impl<'a> DocumentDecoder<'a> {
             created: timestamp(message.created_ts),
             r_data: match message.r_data.is_empty() {
                 true => Map::new(),
-                // Only that of a revision is used, which is valid.
+                // Only that of a revision is used, and it was checked before.
                 false => {
                     let mut violations = Violations::new();
                     json::members(message.r_data.clone(), violations.at("r_data"))

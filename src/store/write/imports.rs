@@ -99,8 +99,8 @@ impl Operation for Import {
             ..guide.import_context(tx)
         };
         let mut plan = match &self.document {
-            ImportDocument::New(document) => plan(document, self.absent, context),
-            ImportDocument::Sent(sent) => {
+            ImportDocument::Decoded(document) => plan(document, self.absent, context),
+            ImportDocument::Undecoded(sent) => {
                 plan(&sent.decode(context.existing), self.absent, context)
             }
         }?;
