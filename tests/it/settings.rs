@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::kit::command::command;
+use crate::kit::command::{Says, binary_text, command, shell};
 use rustix::process::Signal;
 
 /// A wait that reaches it has hung.
@@ -109,6 +109,32 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
         assert_eq!(output.stdout, "");
         drop((silent, idle));
     }
+}
+
+#[test]
+fn connections_beyond_the_limit_of_open_files_wait_and_are_logged() {
+    // 64 descriptors are reserved, and one is for the database. Two connections are left.
+    let script = format!("ulimit -n 67; exec {} \"$@\"", binary_text());
+    let running = shell(&script)
+        .envs(&[
+            ("EXPERTISE_LISTEN", "127.0.0.1:0"),
+            ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
+            ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "1"),
+            ("EXPERTISE_LOG", "warn"),
+            ("EXPERTISE_LOG_FORMAT", "text"),
+        ])
+        .start();
+    let address = running.address();
+    let mut connections = [(); 3].map(|()| TcpStream::connect(address).expect("a connection"));
+    for connection in &mut connections[..2] {
+        begin_http2(connection);
+    }
+    let line = running.next_error_line();
+    line.says(&["WARN", "too many connections: new ones wait", "max=2"]);
+    let [first, second, mut third] = connections;
+    drop(first);
+    begin_http2(&mut third);
+    drop(second);
 }
 
 /// The image listens on all addresses.

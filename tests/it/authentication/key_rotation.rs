@@ -166,6 +166,24 @@ async fn an_unknown_key_id_has_the_set_fetched_again() {
 }
 
 #[tokio::test]
+async fn a_key_without_an_id_serves_no_token_that_names_one() {
+    let signer = Signer::es256();
+    let mut key = signer.jwk("key");
+    key.as_object_mut().expect("an object").remove("kid");
+    let issuer = KeyServer::start(&key_set(&[key])).await;
+    let server = start_with_keys_of(&issuer).await;
+    let client = TokenClient::of(&server);
+    let plain = signer.token(&claims());
+    client.read(&plain).await.expect("the only key");
+    assert_eq!(issuer.fetches(), 1);
+    issuer.set_body(&key_set(&[signer.jwk("key")]));
+    let named = signer.token_by("key", &claims());
+    client.read(&named).await.expect("the set is fetched again");
+    assert_eq!(issuer.fetches(), 2);
+    assert_refused(client.read(&signer.token_by("other", &claims())).await);
+}
+
+#[tokio::test]
 async fn calls_at_once_with_a_new_key_share_one_fetch() {
     let (old, new) = (Signer::es256(), Signer::es256());
     let (issuer, _server, client) = start_with_issuer_of(&old, "old").await;

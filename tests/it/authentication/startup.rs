@@ -3,6 +3,9 @@
 
 use std::path::Path;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::Value;
+
 use super::prelude::*;
 use crate::kit::{command::Says, server::Settings};
 
@@ -54,14 +57,25 @@ async fn a_key_set_without_a_supported_key_is_refused() {
     let path = directory.path().join("keys.json");
     let secret = json!({"kty": "oct", "kid": "s", "alg": "HS256", "k": "aHVzaGh1c2hodXNo"});
     let large = " ".repeat(1024 * 1024 + 1);
-    for text in [
-        "",
-        "hush",
-        "{}",
-        r#"{"keys": []}"#,
-        &key_set(&[secret]),
-        &large,
+    let mut texts = vec![
+        String::new(),
+        "hush".to_owned(),
+        "{}".to_owned(),
+        r#"{"keys": []}"#.to_owned(),
+        key_set(&[secret]),
+        large,
+    ];
+    for (modulus_bytes, last, exponent) in [
+        (255, 1, &[1, 0, 1][..]),
+        (1025, 1, &[1, 0, 1]),
+        (256, 2, &[1, 0, 1]),
+        (256, 1, &[1, 0, 0]),
+        (256, 1, &[1]),
+        (256, 1, &[]),
     ] {
+        texts.push(key_set(&[rsa(modulus_bytes, last, exponent)]));
+    }
+    for text in &texts {
         std::fs::write(&path, text).expect("a file");
         let line = refusal(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
         assert!(line.starts_with("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
@@ -71,6 +85,23 @@ async fn a_key_set_without_a_supported_key_is_refused() {
         let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", issuer.url())).await;
         assert!(line.starts_with("EXPERTISE_JWT_JWKS_URL is "), "{line}");
         assert!(!line.contains("hush"), "{line}");
+    }
+}
+
+/// An RSA key whose modulus has this size and last byte.
+fn rsa(modulus_bytes: usize, last: u8, exponent: &[u8]) -> Value {
+    let mut modulus = vec![0xff; modulus_bytes];
+    modulus[modulus_bytes - 1] = last;
+    let [n, e] = [&modulus, exponent].map(|number| URL_SAFE_NO_PAD.encode(number));
+    json!({"kty": "RSA", "kid": "rsa", "n": n, "e": e})
+}
+
+#[tokio::test]
+async fn rsa_keys_of_2048_to_8192_bits_are_accepted() {
+    let keys = [rsa(256, 1, &[3]), rsa(1024, 0xff, &[1, 0, 1])];
+    for key in keys {
+        let issuer = KeyServer::start(&key_set(&[key])).await;
+        start_with_keys_of(&issuer).await.shut_down().await;
     }
 }
 

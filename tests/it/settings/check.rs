@@ -76,6 +76,28 @@ fn every_cause_has_a_line() {
 }
 
 #[test]
+fn every_tls_file_of_postgres_has_a_line() {
+    let url = "postgres://db/e?sslmode=verify-full&sslkey=/no/such.key&ssl-root-cert=ca.pem";
+    let output = check(url, &[])
+        .env("PGSSLCERT", "empty.pem")
+        .file("empty.pem", "hush")
+        .file(
+            "ca.pem",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        )
+        .run();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    let expected = "\
+        expertise: ssl-root-cert in EXPERTISE_DATABASE_URL is \"ca.pem\": it must be certificates of \
+        authorities in PEM: one is malformed\n\
+        expertise: PGSSLCERT is \"empty.pem\": it must be certificates in PEM, first the one that the \
+        key belongs to: it has none\n\
+        expertise: sslkey in EXPERTISE_DATABASE_URL is \"/no/such.key\": it must be a private key in \
+        PEM: No such file or directory (os error 2)\n";
+    assert_eq!(output.stderr, expected);
+}
+
+#[test]
 fn every_wrong_setting_has_a_line() {
     let file = "jwt_audience = \"\"\nlog_format = \"xml\"\n";
     let settings = [

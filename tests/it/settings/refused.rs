@@ -170,8 +170,27 @@ fn parameters_that_the_driver_does_not_use_are_accepted() {
             "PGSSLMODE",
             "require",
         ),
+        ("postgres://db/e?sslmode=require", "PGSSLMODE", "on"),
+        ("postgres://db:5432/e", "PGPORT", "x"),
+        ("postgres://db/e?port=5432", "PGPORT", "x"),
     ] {
         accepted(&[], &[("EXPERTISE_DATABASE_URL", url), (name, value)]);
+    }
+}
+
+#[test]
+fn calls_and_metrics_share_a_port_on_different_addresses() {
+    for (listen, metrics) in [
+        ("127.0.0.1:9464", "127.0.0.2:9464"),
+        ("0.0.0.0:9464", "[::1]:9464"),
+        ("127.0.0.1:9464", "0.0.0.0:9465"),
+        ("127.0.0.1:0", "127.0.0.1:0"),
+    ] {
+        let addresses = [
+            ("EXPERTISE_LISTEN", listen),
+            ("EXPERTISE_METRICS_LISTEN", metrics),
+        ];
+        accepted(&["--auth=header"], &addresses);
     }
 }
 

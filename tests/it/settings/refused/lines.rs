@@ -11,6 +11,9 @@ LISTEN=
 LISTEN=0.0.0.0:50051
 --listen=[::]:1
 LISTEN=127.0.0.1:9464 METRICS_LISTEN=0.0.0.0:9464
+LISTEN=127.0.0.1:9464 METRICS_LISTEN=127.0.0.1:9464
+LISTEN=127.0.0.1:9464 METRICS_LISTEN=[::]:9464
+AUTH=header LISTEN=[::]:9464 METRICS_LISTEN=[::1]:9464
 MIGRATE=yes
 REFLECTION=1
 REQUEST_TIMEOUT=30
@@ -85,6 +88,7 @@ token --account=42 --scope=read JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read --private-key-file=key.pem JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read --private-key-file=key.pem JWT_SECRET_FILE=secret JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
+token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us
 token '--account=4 2' --scope=read
