@@ -9,7 +9,6 @@ pub mod document_masks;
 pub mod encode;
 pub mod encoded_resource;
 pub mod fields;
-pub mod ignored;
 pub mod kept_guide;
 pub mod managed_documents;
 pub mod mask;

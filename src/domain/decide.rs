@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use uuid::Uuid;
 
-use super::{Result, ids::AccountId, step::ReferencedTask, time::Timestamp, violation::Violations};
+use super::{Result, ids::AccountId, time::Timestamp, violation::Violations};
 
 pub use steps::{
     CreateStep, DeleteStep, ManagedTasks, RestoreStep, StepSlot, StepSnapshot, StepToRestore,
@@ -22,11 +22,16 @@ pub use translations::{
 
 /// The fields of a task or step as they were sent in an update. They are decoded against what is stored.
 pub trait SentFields<Stored, New>: Debug + Send + Sync {
-    /// The violations that do not depend on what is stored.
-    fn violations(&self) -> Violations;
+    /// The fields after the update; they count only if there are no violations. If nothing is stored,
+    /// adds the violations that do not depend on it.
+    fn decode(&self, stored: Option<&Stored>, violations: &mut Violations) -> Option<Updated<New>>;
 
-    /// The fields after the update. `target` is the task that it sets for a subtask step.
-    fn decode(&self, stored: &Stored, target: Option<&ReferencedTask>) -> Result<Updated<New>>;
+    /// Fails with the violations that do not depend on what is stored.
+    fn check(&self) -> Result<()> {
+        let mut violations = Violations::new();
+        self.decode(None, &mut violations);
+        Ok(violations.into_result()?)
+    }
 }
 
 /// An updated task or step, and the sent fields whose values were not applied.

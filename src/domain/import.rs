@@ -22,8 +22,8 @@ mod restore;
 mod wanted;
 
 pub use document::{
-    AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-    GuideDocument, ImportDocument, ImportTarget, StepFields, SubtaskIds, without_indexes,
+    AbsentFields, AbsentSteps, Document, DocumentStep, DocumentTask, DocumentValue, GuideDocument,
+    ImportDocument, ImportTarget, StepFields, SubtaskIds, without_indexes,
 };
 pub use plan::{Absent, plan};
 pub use restore::Restore;
@@ -130,22 +130,15 @@ pub enum ImportOutcome {
 }
 
 /// Where a task or step stands in a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Origin<Id> {
     /// Its id in the document; `None` if it has none.
     pub guid: Option<Id>,
-    /// Its path in the request.
-    pub path: DocumentPath,
-}
-
-impl<Id> Origin<Id> {
-    /// The origin of a task or step that the document does not list.
-    pub fn unlisted() -> Self {
-        Self {
-            guid: None,
-            path: DocumentPath::Unlisted,
-        }
-    }
+    /// Its path in the request: `document.task` or `document.steps[3]`.
+    pub path: String,
+    /// Whether the import adds it for a value, as a wiring step or as a task without a document. Then the
+    /// path is that of the value.
+    pub is_of_value: bool,
 }
 
 /// Where tasks and steps stand in a document, by the ids that they get.

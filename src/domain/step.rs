@@ -341,6 +341,12 @@ impl Step {
         })
     }
 
+    /// Whether updates may change the task that it refers to. A wiring step always refers to its managed
+    /// task.
+    pub fn honors_subtask(&self) -> bool {
+        self.kind.subtask().is_some() && self.link.is_none()
+    }
+
     /// The step as it comes back after its deletion, with a version that it never had. The tasks that it
     /// managed were unlinked.
     pub fn restored(mut self, context: &WriteContext) -> Self {

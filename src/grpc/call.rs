@@ -1,5 +1,7 @@
 //! What every call has in common: its account, its rpc, and the tokens of its pages.
 
+use std::collections::BTreeSet;
+
 use prost::Message;
 use tonic::{Request, Status};
 
@@ -70,6 +72,12 @@ impl Call {
             .fold(digest, |digest, field| digest.with(field.whole))
             .finish()
     }
+}
+
+/// The `ignored_paths` of a write: fields of a resource that were sent or named in the mask and not honored.
+pub fn ignored_paths(resource: &str, fields: BTreeSet<&str>) -> Vec<String> {
+    let fields = fields.into_iter();
+    fields.map(|field| format!("{resource}.{field}")).collect()
 }
 
 /// Whether a write is stored.

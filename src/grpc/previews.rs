@@ -17,7 +17,6 @@ use crate::{
                 PreviewOptions, TextLanguages, VisibilityReason,
             },
         },
-        import::DocumentPath,
         page::Page,
         text::Body,
         violation::Violations,
@@ -52,10 +51,10 @@ pub fn preview_task(
     tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<(PreviewCall, bool)> {
-    let guide = match message.source {
-        Some(Source::Guid(id)) => sent_guide::stored(&id, violations),
-        Some(Source::Document(document)) => Some(sent_guide::document(document)),
-        None => sent_guide::refuse_missing_source(violations),
+    let (id, document) = match message.source {
+        Some(Source::Guid(id)) => (Some(id), None),
+        Some(Source::Document(document)) => (None, Some(document)),
+        None => (None, None),
     };
     let level = violations.at("level").optional(message.level, access_level);
     let language = violations
@@ -68,7 +67,7 @@ pub fn preview_task(
     field::check_expand(&message.expand, violations);
     let known = known_variables(message.known_variables, violations.at("known_variables"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let (source, document) = guide?.into_source(violations)?;
+    let (source, document) = sent_guide::source(id, document, violations)?;
     let (after, size) = start?;
     let call = PreviewCall {
         source,
@@ -278,10 +277,7 @@ fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
     let origin = page.preview.guide[at].origin.as_ref();
     let unnamed = origin.filter(|origin| origin.guid.is_none());
     let number = unnamed.and_then(|origin| {
-        let (DocumentPath::Listed(path) | DocumentPath::OfValue(path)) = &origin.path else {
-            return None;
-        };
-        let (_, path) = path.rsplit_once("steps[")?;
+        let (_, path) = origin.path.rsplit_once("steps[")?;
         let (index, value) = path.split_once(']')?;
         Some(format!(
             "#{index}{}",

@@ -1,12 +1,11 @@
 //! RoleService: decode, one store call, encode.
 
-use super::call::Call;
+use std::collections::BTreeSet;
+
+use super::call::{Call, ignored_paths};
 use crate::{
     domain::{Result, ids::RoleId, role::Role, violation::Reason},
-    messages::{
-        decode::{self, REQUIRED, field},
-        ignored::Ignored,
-    },
+    messages::decode::{self, REQUIRED, field},
     proto::v1::{
         self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
         ListRolesRequest, ListRolesResponse,
@@ -28,17 +27,17 @@ impl Call {
     }
 
     pub async fn create_role(self, request: CreateRoleRequest) -> Result<CreateRoleResponse> {
-        let mut ignored = Ignored::default();
+        let mut ignored = BTreeSet::new();
         let name = decode::all(|violations| {
             let mut field = violations.at("role");
             let role = field.required(request.role)?;
-            ignored.add((role.id != 0).then_some("id"));
+            ignored.extend((role.id != 0).then_some("id"));
             field::non_blank_text(role.name, field.field("name"))
         })?;
         let role = self.account.create_role(name).await?;
         Ok(CreateRoleResponse {
             role: Some(self::role(role)),
-            ignored_paths: ignored.into_paths("role"),
+            ignored_paths: ignored_paths("role", ignored),
         })
     }
 

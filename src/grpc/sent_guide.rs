@@ -7,7 +7,6 @@ use prost::Message;
 use crate::{
     domain::{
         ids::TaskId,
-        import::GuideDocument,
         sha256::Sha256,
         violation::{Reason, Violations},
     },
@@ -16,40 +15,25 @@ use crate::{
     store::GuideSource,
 };
 
-/// The guide of a request.
-pub enum SentGuide {
-    Stored(TaskId),
-    /// A document that is not stored, and its digest.
-    Document(Box<SentDocument>, [u8; 32]),
-}
-
-impl SentGuide {
-    /// The guide and the digest of its document. Like [`SentDocument::check`], `None` if it refuses the
-    /// request.
-    pub fn into_source(
-        self,
-        violations: &mut Violations,
-    ) -> Option<(GuideSource, Option<[u8; 32]>)> {
-        Some(match self {
-            Self::Stored(task) => (GuideSource::Stored(task), None),
-            Self::Document(sent, digest) => {
-                sent.check(violations)?;
-                let document = Arc::new(sent.decode(None));
-                (GuideSource::Document(document), Some(digest))
-            }
-        })
+/// The guide, and the digest of its document if it is not stored. Like [`SentDocument::decode_new`], it
+/// comes after the other fields of the request.
+pub fn source(
+    id: Option<String>,
+    document: Option<v1::TaskDocument>,
+    violations: &mut Violations,
+) -> Option<(GuideSource, Option<[u8; 32]>)> {
+    if let Some(id) = id {
+        let task = guid(&id, TaskId::parse, violations.at("guid"));
+        return task.map(|task| (GuideSource::Stored(task), None));
     }
-}
-
-/// The guide of a stored task.
-pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
-    guid(id, TaskId::parse, violations.at("guid")).map(SentGuide::Stored)
-}
-
-/// The guide of a document that is not stored.
-pub fn document(message: v1::TaskDocument) -> SentGuide {
+    let Some(message) = document else {
+        let mut field = violations.at("source");
+        field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
+        return None;
+    };
     let digest = content_digest(message.clone());
-    SentGuide::Document(Box::new(SentDocument::unstored(message)), digest)
+    let document = SentDocument::unstored(message).decode_new(violations)?;
+    Some((GuideSource::Document(Arc::new(document)), Some(digest)))
 }
 
 /// The digest of a document without ids, which only tie its parts together, and without
@@ -81,11 +65,4 @@ fn clear_ids_and_etags(document: &mut v1::TaskDocument) {
             }
         }
     }
-}
-
-/// Adds the violation of a request that names no guide.
-pub fn refuse_missing_source(violations: &mut Violations) -> Option<SentGuide> {
-    let mut field = violations.at("source");
-    field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
-    None
 }

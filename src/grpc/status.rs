@@ -306,13 +306,14 @@ fn not_found(missing: Missing, field: &str) -> Status {
 }
 
 /// Another task or step has an external id.
-fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
+fn external_id_taken(taken: &TakenId) -> Status {
+    let TakenId { owner, field, .. } = taken;
     let (kind, id) = match owner {
         ResourceId::Task(id) => ("Task", id.to_string()),
         ResourceId::Step(id) => ("Step", id.to_string()),
     };
     // Short, so that no part of it is cut off.
-    let description = match field.starts_with("document") {
+    let description = match taken.can_match {
         true => format!(
             "{owner} has this external id: set `match_external_ids` to change that {}, or use another id",
             kind.to_lowercase()

@@ -1,9 +1,9 @@
 //! StepService: decode, one store call, encode.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    call::{Call, write_mode},
+    call::{Call, ignored_paths, write_mode},
     idempotency::decode_stored,
 };
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
         decode::{self, field, step as decode_step},
         encode,
         fields::STEP,
-        ignored::Ignored,
         update,
     },
     proto::v1::{
@@ -35,13 +34,13 @@ impl Call {
         let mode = write_mode(request.validate_only);
         let is_repeatable = !request.request_id.is_empty();
         let sent = is_repeatable.then(|| request.step.clone()).flatten();
-        let mut ignored = Ignored::default();
+        let mut ignored = BTreeSet::new();
         let (idempotency, create) = decode::all(|violations| {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             let mut field = violations.at("step");
             let new = field.required(request.step).and_then(|step| {
-                ignored.add(STEP.ignored_by_create(&step));
-                ignored.add(decode_step::not_honored(&step));
+                ignored.extend(STEP.ignored_by_create(&step));
+                ignored.extend(decode_step::not_honored(&step));
                 let subtask = decode_step::subtask(&step);
                 Some((decode_step::new(step, field)?, subtask))
             });
@@ -63,7 +62,7 @@ impl Call {
         {
             return Err(linked_import_only());
         }
-        let ignored_paths = ignored.into_paths("step");
+        let ignored_paths = ignored_paths("step", ignored);
         let created = move |step, placement| CreateStepResponse {
             step: Some(step),
             ignored_paths: ignored_paths.clone(),
@@ -109,16 +108,16 @@ impl Call {
 
     pub async fn update_step(self, request: UpdateStepRequest) -> Result<UpdateStepResponse> {
         let mode = write_mode(request.validate_only);
-        let mut ignored = Ignored::default();
+        let mut ignored = BTreeSet::new();
         let update = decode::all(|violations| {
             update::updated_step(request.step, request.update_mask, violations, &mut ignored)
         })?;
         let update = self.account.update_step(Arc::new(update), mode);
         let (step, not_applied) = update.await?;
-        ignored.add(not_applied);
+        ignored.extend(not_applied);
         Ok(UpdateStepResponse {
             step: Some(encode::step(step)),
-            ignored_paths: ignored.into_paths("step"),
+            ignored_paths: ignored_paths("step", ignored),
         })
     }
 

@@ -1,20 +1,21 @@
 //! TaskService: decode, one store call, encode.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use prost::Message;
 
 use super::{
-    call::{Call, write_mode},
+    call::{Call, ignored_paths, write_mode},
     idempotency,
 };
 use crate::{
     domain::{
-        Result,
+        Error, Result,
         decide::DeleteTask,
         etag::GuideEtag,
+        external_id::TakenId,
         ids::TaskId,
-        import::{Absent, AbsentFields, AbsentSteps, GuideDocument, ImportDocument, Imported},
+        import::{Absent, AbsentFields, AbsentSteps, Imported},
         task::TaskFilter,
         violation::{Reason, Violations},
     },
@@ -23,7 +24,6 @@ use crate::{
         document_masks::DocumentMasks,
         encode,
         fields::TASK,
-        ignored::Ignored,
         sent_document::SentDocument,
         update,
     },
@@ -39,15 +39,15 @@ use crate::{
 impl Call {
     pub async fn create_task(self, request: CreateTaskRequest) -> Result<CreateTaskResponse> {
         let mode = write_mode(request.validate_only);
-        let mut ignored = Ignored::default();
+        let mut ignored = BTreeSet::new();
         let (idempotency, new) = decode::all(|violations| {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             let mut field = violations.at("task");
             let task = field.required(request.task)?;
-            ignored.add(TASK.ignored_by_create(&task));
+            ignored.extend(TASK.ignored_by_create(&task));
             Some((idempotency, decode_task::new(task, field)?))
         })?;
-        let ignored_paths = ignored.into_paths("task");
+        let ignored_paths = ignored_paths("task", ignored);
         let created = move |task| CreateTaskResponse {
             task: Some(encode::task(task)),
             ignored_paths: ignored_paths.clone(),
@@ -83,16 +83,16 @@ impl Call {
 
     pub async fn update_task(self, request: UpdateTaskRequest) -> Result<UpdateTaskResponse> {
         let mode = write_mode(request.validate_only);
-        let mut ignored = Ignored::default();
+        let mut ignored = BTreeSet::new();
         let update = decode::all(|violations| {
             update::updated_task(request.task, request.update_mask, violations, &mut ignored)
         })?;
         let update = self.account.update_task(Arc::new(update), mode);
         let (task, not_applied) = update.await?;
-        ignored.add(not_applied);
+        ignored.extend(not_applied);
         Ok(UpdateTaskResponse {
             task: Some(encode::task(task)),
-            ignored_paths: ignored.into_paths("task"),
+            ignored_paths: ignored_paths("task", ignored),
         })
     }
 
@@ -112,14 +112,18 @@ impl Call {
 
     pub async fn import_task(self, request: ImportTaskRequest) -> Result<ImportTaskResponse> {
         let mode = write_mode(request.validate_only);
+        let can_match = !request.match_external_ids;
         let (idempotency, import) = decode::all(|violations| {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             Some((idempotency, import(request, violations)?))
         })?;
-        idempotency::once(idempotency, imported, async |retry| {
+        let done = idempotency::once(idempotency, imported, async |retry| {
             self.account.import_task(import, retry, mode).await
+        });
+        done.await.map_err(|error| match error {
+            Error::ExternalIdTaken(taken) => Error::ExternalIdTaken(TakenId { can_match, ..taken }),
+            error => error,
         })
-        .await
     }
 
     pub async fn export_task(self, request: ExportTaskRequest) -> Result<ExportTaskResponse> {
@@ -156,14 +160,10 @@ fn import(request: ImportTaskRequest, violations: &mut Violations) -> Option<Imp
             );
         }
     }
-    document.check(violations)?;
     Some(Import {
         target: document.target.clone(),
         subtasks: document.subtasks(),
-        document: match document.reimport {
-            true => ImportDocument::Undecoded(Box::new(document)),
-            false => ImportDocument::Decoded(Box::new(document.decode(None))),
-        },
+        document: document.into_checked(violations)?,
         expected,
         absent: Absent {
             steps: absent?,

@@ -19,7 +19,6 @@ use crate::{
     messages::{
         decode::{self, Field, REQUIRED, feedback, field, translations::TranslationMessage},
         encode::{json, step::source_feedback},
-        ignored::Ignored,
     },
     proto::v1::{
         self, ListTranslationWorkRequest, ListTranslationWorkResponse, TranslationResult,
@@ -83,14 +82,14 @@ impl Call {
             Some(items)
         })?;
         let outcomes = self.account.write_translations(items).await?;
-        let mut ignored = Ignored::default();
+        let mut ignored = BTreeSet::new();
         for (outcome, sent) in outcomes.iter().zip(sent) {
-            ignored.add(sent.ignored(*outcome));
+            ignored.extend(sent.ignored(*outcome));
         }
         let result = |outcome| i32::from(encode_outcome(outcome));
         Ok(WriteTranslationsResponse {
             results: outcomes.into_iter().map(result).collect(),
-            ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
+            ignored_paths: ignored.into_iter().map(str::to_owned).collect(),
         })
     }
 }
@@ -169,7 +168,7 @@ fn read_digest(text: &str) -> Option<SourceDigest> {
 struct SentTexts {
     texts: Vec<&'static str>,
     /// Links in the question, which no translation has.
-    links: Ignored,
+    links: Vec<&'static str>,
 }
 
 impl SentTexts {
@@ -198,7 +197,7 @@ impl SentTexts {
         let has_name = matches!(resource, ResourceId::Task(_));
         let texts = self.texts.into_iter();
         let texts = texts.filter(|path| (*path == NAME) != has_name);
-        texts.chain(self.links.into_fields()).collect()
+        texts.chain(self.links).collect()
     }
 }
 

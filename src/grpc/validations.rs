@@ -31,17 +31,17 @@ pub fn validate_task(
         let mut field = violations.at("replaces_stored");
         field.refuse(Reason::FieldInvalid, "is for a `document` only");
     }
-    let guide = match message.source {
-        Some(Source::Guid(id)) => sent_guide::stored(&id, violations),
-        Some(Source::Document(document)) => Some(sent_guide::document(document)),
-        None => sent_guide::refuse_missing_source(violations),
+    let (id, document) = match message.source {
+        Some(Source::Guid(id)) => (Some(id), None),
+        Some(Source::Document(document)) => (None, Some(document)),
+        None => (None, None),
     };
     let options_bytes = message.options.clone().unwrap_or_default().encode_to_vec();
     let options = options::options(message.options, violations.at("options"));
     let known_fingerprint = message.known_fingerprint;
     field::refuse_nul(&known_fingerprint, violations.at("known_fingerprint"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let (source, document) = guide?.into_source(violations)?;
+    let (source, document) = sent_guide::source(id, document, violations)?;
     let replaced = match &source {
         GuideSource::Document(document) if replaces_stored => document.task_ids(),
         GuideSource::Document(_) | GuideSource::Stored(_) => BTreeSet::new(),

@@ -8,11 +8,7 @@ use std::sync::LazyLock;
 use prost::Message;
 
 use super::{
-    decode::{self, json},
-    encode,
-    managed_documents::all_steps,
-    sent_document::decode_unstored,
-    wire,
+    encode, managed_documents::managed_documents_mut, sent_document::decode_unstored, wire,
 };
 use crate::{
     domain::history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
@@ -74,12 +70,10 @@ fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
     let mut message = stored.document?;
     clear_shorthands(&mut message);
-    for step in all_steps(&message.steps) {
-        let r_data = step.r_data.clone();
-        decode::all(|violations| json::members(r_data, violations.at("r_data"))).ok()?;
-    }
     let document = decode_unstored(message);
-    document.violations.is_empty().then_some(KeptDocument {
+    let is_readable =
+        document.violations.is_empty() && document.all_steps().all(|step| step.r_data.is_some());
+    is_readable.then_some(KeptDocument {
         document,
         outdated: TranslatedFrom {
             tasks: tasks.into_iter().collect(),
@@ -95,13 +89,7 @@ fn clear_shorthands(document: &mut v1::TaskDocument) {
     }
     for step in &mut document.steps {
         step.dependency_shorthand = None;
-        let values = step
-            .feedback_config
-            .iter_mut()
-            .flat_map(|it| &mut it.values);
-        for document in values.filter_map(|value| value.task_json.as_mut()) {
-            clear_shorthands(document);
-        }
+        managed_documents_mut(step).for_each(clear_shorthands);
     }
 }
 

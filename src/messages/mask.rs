@@ -5,18 +5,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use prost::Message;
 use prost_types::FieldMask;
 
 use super::{
     encoded_resource::{EncodedResource, FieldKey, TRANSLATION},
     fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
-    ignored::Ignored,
     wire,
 };
 use crate::domain::{
     import::AbsentFields,
     misspelling::closest,
-    translation::{Language, MAX_LANGUAGES},
+    translation::Language,
     violation::{Reason, Violations},
 };
 
@@ -43,14 +43,6 @@ enum OtherFields {
     Replaced,
 }
 
-/// An encoded task or step with the selected fields of another one.
-pub struct Merged {
-    pub message: Vec<u8>,
-    /// The number of languages. If there are more than [`MAX_LANGUAGES`], the message has only those
-    /// that were sent; if those are too many, this is 0.
-    pub languages: usize,
-}
-
 impl Mask {
     /// Reads a mask. Notes paths that it may not name, and lists those that are
     /// ignored.
@@ -58,7 +50,7 @@ impl Mask {
         mask: Option<FieldMask>,
         fields: &'static ResourceFields,
         violations: &mut Violations,
-        ignored: &mut Ignored,
+        ignored: &mut BTreeSet<&'static str>,
     ) -> Self {
         let FieldMask { paths } = mask.unwrap_or_default();
         let mut parsed = Self {
@@ -85,12 +77,18 @@ impl Mask {
     }
 
     /// Adds the field that a path names.
-    fn name(&mut self, path: &str, ignored: &mut Ignored) -> Result<(), PathViolation> {
+    fn name(
+        &mut self,
+        path: &str,
+        ignored: &mut BTreeSet<&'static str>,
+    ) -> Result<(), PathViolation> {
         match self.fields.find(path) {
             Some((number, _, FieldUse::Honored)) => {
                 self.named.insert(number);
             }
-            Some((_, name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
+            Some((_, name, FieldUse::System | FieldUse::Creation)) => {
+                ignored.insert(name);
+            }
             Some((_, _, FieldUse::Identity)) => {}
             None if path == "*" => {
                 return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
@@ -143,7 +141,7 @@ impl Mask {
             }
     }
 
-    /// Whether each selected field was sent exactly as it is stored, so that [`Self::apply`] changes
+    /// Whether each selected field was sent exactly as it is stored, so that [`Self::merge`] changes
     /// nothing. The mask is of a document.
     pub fn keeps_all(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> bool {
         let (Some(stored), Some(sent)) = (wire::fields(stored), wire::fields(sent)) else {
@@ -171,40 +169,53 @@ impl Mask {
         })
     }
 
-    /// An encoded task or step with the selected fields of another one. Those that `not_honored`
-    /// names are not selected. `None` if the bytes are no messages.
-    pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Merged> {
-        let mut stored = EncodedResource::read(self.fields, stored)?;
+    /// The sent fields that an update does not apply: those that no update changes and those of `not_honored`,
+    /// if the sent value is not the stored one, and those of `not_honored` that the mask names.
+    pub fn not_applied(
+        &self,
+        stored: &[u8],
+        sent: &[u8],
+        not_honored: &[&'static str],
+    ) -> Vec<&'static str> {
+        let is_listed = |field: &str, field_use| {
+            not_honored.contains(&field)
+                || matches!(field_use, FieldUse::Creation | FieldUse::System)
+        };
+        let mut fields = self.fields.differing(sent, is_listed, stored);
+        fields.extend(not_honored.iter().filter(|field| self.names(field)));
+        fields
+    }
+
+    /// The stored task or step with the selected fields of the sent one. Those that `not_honored` names
+    /// are not selected. `None` if the bytes are not those of a message.
+    pub fn merge<M: Message + Default>(
+        &self,
+        stored: &[u8],
+        sent: &[u8],
+        not_honored: &[&str],
+    ) -> Option<M> {
+        let mut merged = EncodedResource::read(self.fields, stored)?;
         let sent = EncodedResource::read(self.fields, sent)?;
         let has_shorthand =
             self.takes_shorthand && sent.0.keys().any(|key| self.fields.is_shorthand(*key));
-        let mut languages = BTreeMap::new();
+        let mut times_sent = BTreeMap::new();
         for tag in sent.languages() {
             let language = Language::parse(tag);
             // Violations name a language as it was sent.
             if let Some(language) = language.as_ref().map(Language::as_str)
                 && language != tag
             {
-                stored.rename(language, tag);
+                merged.rename(language, tag);
             }
-            *languages.entry(language).or_insert(0) += 1;
+            *times_sent.entry(language).or_insert(0) += 1;
         }
         // The fields that the mask names in each translation, by its tag.
-        let tags = stored.languages().into_iter().chain(sent.languages());
+        let tags = merged.languages().into_iter().chain(sent.languages());
         let tags = tags.filter(|_| !self.translated.is_empty());
         let named =
             tags.filter_map(|tag| Some((tag, self.translated.get(&Language::parse(tag)?)?)));
         let named: BTreeMap<&str, &BTreeSet<u32>> = named.collect();
-        // The decoder computes what is left out here: the shorthand, and the lock of a translation that a
-        // person edits without saying whether it is locked.
         let lock = self.fields.lock;
-        stored.0.retain(|key, _| match *key {
-            (None, _) => has_shorthand || !self.fields.is_shorthand(*key),
-            (Some(tag), number) if number == lock => {
-                named.get(tag).is_none_or(|named| named.contains(&lock))
-            }
-            (Some(_), _) => true,
-        });
         let is_selected = |key: &FieldKey<'_>| match *key {
             (None, number) => match self.fields.get(number) {
                 Some((SHORTHAND | DEPENDENCIES, _)) if has_shorthand => true,
@@ -220,11 +231,18 @@ impl Mask {
                     || named.is_some_and(|it| it.contains(&TRANSLATION) || it.contains(&number))
             }
         };
-        let mut merged = stored;
-        merged.0.retain(|key, _| !is_selected(key));
+        // The decoder computes what is left out in addition to the selected fields: the shorthand, and the
+        // lock of a translation that a person edits without saying whether it is locked.
+        merged.0.retain(|key, _| {
+            let is_computed = match *key {
+                (None, _) => self.fields.is_shorthand(*key),
+                (Some(tag), number) => number == lock && named.contains_key(tag),
+            };
+            !is_computed && !is_selected(key)
+        });
         for tag in sent.languages() {
             // The decoder refuses a language that was sent twice, so it must meet both.
-            let is_twice = || languages.get(&Language::parse(tag)) > Some(&1);
+            let is_twice = || times_sent.get(&Language::parse(tag)) > Some(&1);
             if let Some(named) = named.get(tag)
                 && (named.contains(&lock) || is_twice())
             {
@@ -235,19 +253,7 @@ impl Mask {
         merged
             .0
             .extend(taken.map(|(key, values)| (*key, values.clone())));
-        let mut languages = merged.languages().len();
-        if languages > MAX_LANGUAGES {
-            // Those that were sent are still checked, and the decoder counts them.
-            let is_taken = |key: &FieldKey<'_>| sent.0.contains_key(key) && is_selected(key);
-            merged.0.retain(|key, _| key.0.is_none() || is_taken(key));
-            if merged.languages().len() > MAX_LANGUAGES {
-                languages = 0;
-            }
-        }
-        Some(Merged {
-            message: merged.encode(self.fields),
-            languages,
-        })
+        M::decode(&merged.encode(self.fields)[..]).ok()
     }
 }
 

@@ -16,7 +16,10 @@ use crate::{
     domain::{
         external_id::ExternalId,
         ids::{StepId, TaskId},
-        import::{AbsentFields, Document, GuideDocument, ImportTarget, SubtaskIds, TaskTree},
+        import::{
+            AbsentFields, Document, GuideDocument, ImportDocument, ImportTarget, SubtaskIds,
+            TaskTree,
+        },
         nesting::MAX_NESTED_DOCUMENTS,
         task::MAX_TASK_STEPS,
         violation::{Path, Reason, Violations},
@@ -33,8 +36,8 @@ use decoder::{DocumentDecoder, Stored};
 pub struct SentDocument {
     /// The task to which it is imported.
     pub target: ImportTarget,
-    /// Whether its task and steps may be stored: the task has an id, even a malformed one, or is missing, or
-    /// is found by its external id.
+    /// Whether its task and steps may be stored: the task has an id, even a malformed one, or is found by its
+    /// external id.
     pub reimport: bool,
     /// Whether steps without an id are found by their external ids.
     match_external_ids: bool,
@@ -82,7 +85,7 @@ impl SentDocument {
     ) -> Option<Self> {
         let message = violations.at("document").required(message)?;
         let root = message.task.as_ref();
-        let has_id = root.is_none_or(|root| !root.guid.is_empty());
+        let has_id = root.is_some_and(|root| !root.guid.is_empty());
         let external_id = root
             .filter(|_| match_external_ids && !has_id)
             .and_then(|root| ExternalId::parse(root.external_id().to_owned()).ok());
@@ -117,19 +120,30 @@ impl SentDocument {
         }
     }
 
-    /// If the request or the structure of the document is invalid, adds all violations that do not depend on
-    /// what is stored, and returns `None`. Otherwise `decode` finds them, together with those that do.
-    pub fn check(&self, violations: &mut Violations) -> Option<()> {
-        let structure = self.structure_violations();
-        if violations.is_empty() && structure.is_empty() {
-            return Some(());
+    /// The document for the store. If the request or the structure of the document is invalid, adds all
+    /// violations that do not depend on what is stored, and returns `None`. Otherwise the plan of the
+    /// import adds those of fields, together with its own.
+    pub fn into_checked(self, violations: &mut Violations) -> Option<ImportDocument> {
+        if !self.reimport {
+            let document = self.decode_new(violations)?;
+            return Some(ImportDocument::Decoded(Box::new(document)));
         }
-        let stored = match self.reimport {
-            true => Stored::Unknown,
-            false => Stored::Nothing,
-        };
-        violations.append(structure);
-        violations.append(self.decode_against(stored).violations);
+        violations.append(self.structure_violations());
+        if violations.is_empty() {
+            return Some(ImportDocument::Undecoded(Box::new(self)));
+        }
+        violations.append(self.decode_against(Stored::Unknown).violations);
+        None
+    }
+
+    /// The same for a document that creates its task.
+    pub fn decode_new(&self, violations: &mut Violations) -> Option<Document> {
+        violations.append(self.structure_violations());
+        let document = self.decode(None);
+        if violations.is_empty() {
+            return Some(document);
+        }
+        violations.append(document.violations);
         None
     }
 
@@ -232,9 +246,7 @@ impl SentTree {
         }
         let steps = steps.into_iter().map(|mut message| {
             bodies.take_from(&mut message);
-            for id in [&mut message.external_id, &mut message.subtask_external_id] {
-                id.take_if(|id| id.is_empty());
-            }
+            step::clear_empty_ids(&mut message);
             let question = message.feedback_config.first_mut();
             let values = question.map(|it| &mut it.values).into_iter().flatten();
             let nested = values.map(|value| value.task_json.take());

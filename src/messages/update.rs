@@ -2,71 +2,80 @@
 //! step, and the result is decoded like a new one. The store does this after it has read what is
 //! stored.
 
-use std::mem::take;
+use std::{collections::BTreeSet, mem::take};
 
 use prost::Message;
 use prost_types::FieldMask;
 
 use super::{
+    bodies::Bodies,
     decode::{
-        self, Field,
+        Field,
         field::{expected_etag, guid},
         step, task,
     },
     encode,
-    fields::{FieldUse, STEP, TASK},
-    ignored::Ignored,
+    fields::{STEP, TASK},
     mask::Mask,
 };
 use crate::{
     domain::{
-        Error, Result,
         decide::{SentFields, UpdateStep, UpdateTask, Updated},
         ids::{StepId, TaskId},
-        step::{ReferencedTask, SentSubtask},
-        task::{NewTask, Published, Task, check_languages},
-        violation::{Path, Reason, Violations},
+        step::{NewStep, SentSubtask, Step},
+        task::{NewTask, Published, Task},
+        violation::Violations,
     },
     proto::v1,
 };
 
-mod step_update;
-
-use step_update::StepUpdate;
-pub use step_update::{SUBTASK, SUBTASK_EXTERNAL_ID};
-
 /// The fields that a managed task takes from its value, or does not have.
 pub const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];
+pub const SUBTASK_EXTERNAL_ID: &str = "subtask_external_id";
+/// The fields that only subtask steps have.
+pub const SUBTASK: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid"];
+/// The fields that a step has only by its type.
+const TYPE_DEPENDENT: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
 
 /// Decodes the step of an update.
 pub fn updated_step(
     message: Option<v1::Step>,
     mask: Option<FieldMask>,
     violations: &mut Violations,
-    ignored: &mut Ignored,
+    ignored: &mut BTreeSet<&'static str>,
 ) -> Option<UpdateStep> {
     let mask = Mask::parse(mask, &STEP, violations, ignored);
     let mut at = violations.at("step");
-    let message = at.required(message)?;
+    let mut message = at.required(message)?;
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
+    let mut bodies = Bodies::default();
+    bodies.take_from(&mut message);
+    step::clear_empty_ids(&mut message);
+    let sent = message.encode_to_vec();
+    let selects = |field| mask.selects(field, || STEP.is_sent(field, &sent));
     let subtask = step::subtask(&message);
-    let update = StepUpdate::new(message, mask, take(violations));
+    let subtask = SentSubtask {
+        guid: subtask.guid.filter(|_| selects("subtask_id")),
+        external_id: (subtask.external_id).filter(|_| selects(SUBTASK_EXTERNAL_ID)),
+        product: subtask.product.filter(|_| selects("subtask_pid")),
+    };
+    let edits_question = selects("feedback_config");
+    let update = StepUpdate {
+        mask,
+        message,
+        sent,
+        bodies,
+        found: take(violations),
+    };
     if guid.is_none() {
-        // It is not known which fields it honors.
-        *violations = update.update.check(&[], step::check);
+        update.decode(None, violations);
     }
     Some(UpdateStep {
         guid: guid?,
         expected,
-        subtask: SentSubtask {
-            guid: subtask.guid.filter(|_| update.update.selects("subtask_id")),
-            external_id: subtask
-                .external_id
-                .filter(|_| update.update.selects(SUBTASK_EXTERNAL_ID)),
-            product: None,
-        },
-        edits_question: update.update.selects("feedback_config"),
+        subtask,
+        edits_question,
         fields: Box::new(update),
     })
 }
@@ -76,150 +85,170 @@ pub fn updated_task(
     message: Option<v1::Task>,
     mask: Option<FieldMask>,
     violations: &mut Violations,
-    ignored: &mut Ignored,
+    ignored: &mut BTreeSet<&'static str>,
 ) -> Option<UpdateTask> {
     let mask = Mask::parse(mask, &TASK, violations, ignored);
     let mut at = violations.at("task");
     let mut message = at.required(message)?;
     let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
+    message.external_id.take_if(|id| id.is_empty());
+    let selects_published = mask.selects("published", || message.published.is_some());
     let published = message.published;
     let published = published.map_or(Some(Published::default()), Published::new);
-    message.external_id.take_if(|id| id.is_empty());
-    let update = TaskUpdate(Update::new("task", &message, mask, take(violations)));
+    let update = TaskUpdate {
+        mask,
+        sent: message.encode_to_vec(),
+        found: take(violations),
+    };
     if guid.is_none() {
-        *violations = update.0.check(&[], task::check);
+        update.decode(None, violations);
     }
     Some(UpdateTask {
         guid: guid?,
         expected,
-        published: published.filter(|_| update.0.selects("published")),
+        published: published.filter(|_| selects_published),
         fields: Box::new(update),
     })
 }
 
-/// Decodes the stored message with the selected fields of the sent one. `None` if the result is invalid, with
-/// violations below `path`.
-pub fn decode_selected<M: Message + Default, T>(
-    mask: &Mask,
-    (stored, sent): (&[u8], &[u8]),
-    not_honored: &[&str],
-    path: &str,
-    violations: &mut Violations,
-    decode: impl FnOnce(M, Field<'_>) -> Option<T>,
-) -> Option<T> {
-    // What was just encoded can be decoded.
-    let merged = mask.apply(stored, sent, not_honored)?;
-    let message = M::decode(&merged.message[..]).ok()?;
-    let decoded = decode(message, violations.at(path));
-    check_languages(&Path::root(path), merged.languages, violations);
-    decoded
-}
-
-/// An update as it was sent.
 #[derive(Debug)]
-struct Update {
-    path: &'static str,
+struct TaskUpdate {
     mask: Mask,
-    /// The task or step, encoded.
-    message: Vec<u8>,
+    /// The task, encoded.
+    sent: Vec<u8>,
     /// The violations of the request that were found already.
-    violations: Violations,
+    found: Violations,
 }
 
-impl Update {
-    fn new(path: &'static str, message: &impl Message, mask: Mask, found: Violations) -> Self {
-        Self {
-            path,
-            mask,
-            message: message.encode_to_vec(),
-            violations: found,
-        }
-    }
-
-    fn has(&self, field: &str) -> bool {
-        self.mask.fields.is_sent(field, &self.message)
-    }
-
-    /// Whether a field replaces what is stored.
-    fn selects(&self, field: &str) -> bool {
-        self.mask.selects(field, || self.has(field))
-    }
-
-    /// What `decode` returns for the stored message with the selected fields, and the sent fields that are
-    /// not applied; or all violations of the request.
-    fn decode<M: Message + Default, T>(
+impl SentFields<Task, NewTask> for TaskUpdate {
+    fn decode(
         &self,
-        stored: &[u8],
-        not_honored: &[&'static str],
-        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
-    ) -> Result<Updated<T>> {
-        let decoded = decode::all(|violations| {
-            violations.append(self.violations.clone());
-            let both = (stored, &self.message[..]);
-            decode_selected(&self.mask, both, not_honored, self.path, violations, decode)
-        });
-        Ok((decoded?, self.not_applied(stored, not_honored)))
-    }
-
-    /// The violations of the request, except for fields that are not honored.
-    fn check<M: Message + Default>(
-        &self,
-        not_honored: &[&'static str],
-        check: impl FnOnce(M, Field<'_>),
-    ) -> Violations {
-        let checked = self.decode(&[], not_honored, |message, at| {
-            check(message, at);
-            Some(())
-        });
-        match checked {
-            Err(Error::Invalid(violations)) => violations,
-            _ => Violations::new(),
-        }
-    }
-
-    /// The fields whose sent values differ from the stored ones and are not applied, and those of
-    /// `not_honored` that the mask names.
-    fn not_applied(&self, stored: &[u8], not_honored: &[&'static str]) -> Vec<&'static str> {
-        let is_listed = |field: &str, field_use| {
-            not_honored.contains(&field)
-                || matches!(field_use, FieldUse::Creation | FieldUse::System)
+        stored: Option<&Task>,
+        violations: &mut Violations,
+    ) -> Option<Updated<NewTask>> {
+        let Self { mask, sent, found } = self;
+        violations.append(found.clone());
+        let mut at = violations.at("task");
+        let Some(before) = stored else {
+            check_task(mask, sent, at);
+            return None;
         };
-        let fields = self.mask.fields;
-        let mut ignored = fields.differing(&self.message, is_listed, stored);
-        let named = not_honored.iter().copied();
-        ignored.extend(named.filter(|field| self.mask.names(field)));
-        ignored
+        let not_honored = unmanaged_only(before);
+        let stored = encode::task(before.clone()).encode_to_vec();
+        let message: v1::Task = mask.merge(&stored, sent, not_honored)?;
+        // A create without roles gives access to everyone.
+        let mut roles = at.field("roles");
+        roles.not_empty(&message.roles, "needs at least one access level");
+        let new = task::new(message, at)?;
+        Some((new, mask.not_applied(&stored, sent, not_honored)))
     }
 }
 
 #[derive(Debug)]
-struct TaskUpdate(Update);
+struct StepUpdate {
+    mask: Mask,
+    /// It has numbers in place of bodies.
+    message: v1::Step,
+    /// The same, encoded.
+    sent: Vec<u8>,
+    bodies: Bodies,
+    /// The violations of the request that were found already.
+    found: Violations,
+}
+
+impl StepUpdate {
+    fn selects_sent(&self, field: &str) -> bool {
+        let is_sent = STEP.is_sent(field, &self.sent);
+        is_sent && self.mask.selects(field, || true)
+    }
+
+    /// Whether the update would leave a subtask step without a task: its mask names the external id of the
+    /// task, and the request has neither this id nor another one that the mask names.
+    fn clears_subtask(&self) -> bool {
+        let has_other_id = self.mask.names("subtask_id") && self.selects_sent("subtask_id");
+        self.mask.names(SUBTASK_EXTERNAL_ID)
+            && !self.selects_sent(SUBTASK_EXTERNAL_ID)
+            && !has_other_id
+    }
+}
+
+impl SentFields<Step, NewStep> for StepUpdate {
+    fn decode(
+        &self,
+        stored: Option<&Step>,
+        violations: &mut Violations,
+    ) -> Option<Updated<NewStep>> {
+        let Self { mask, sent, .. } = self;
+        violations.append(self.found.clone());
+        let Some(before) = stored else {
+            check_step(mask, sent, violations.at("step"));
+            return None;
+        };
+        let honors_subtask = before.honors_subtask();
+        let not_honored = match before.kind.subtask() {
+            None => SUBTASK,
+            Some(_) if honors_subtask => &["title"],
+            Some(_) => TYPE_DEPENDENT,
+        };
+        let stored = self.bodies.encode_stored(before, &self.message);
+        let edit = StepEdit {
+            before,
+            stored: &stored,
+            sent,
+            not_honored,
+            names_subtask: self.selects_sent(SUBTASK_EXTERNAL_ID),
+        };
+        let new = edit.decode(mask, &self.bodies, violations.at("step"));
+        if honors_subtask && self.clears_subtask() {
+            let mut at = violations.at("step");
+            at.field(SUBTASK_EXTERNAL_ID).required::<()>(None);
+        }
+        Some((new?, mask.not_applied(&stored, sent, not_honored)))
+    }
+}
+
+/// A stored step, and what a request sends of it.
+pub struct StepEdit<'a> {
+    pub before: &'a Step,
+    /// The stored step, encoded like the sent one: with numbers in place of bodies.
+    pub stored: &'a [u8],
+    pub sent: &'a [u8],
+    pub not_honored: &'a [&'static str],
+    /// Whether the request names the task of a subtask step by its external id. The stored id follows
+    /// the task, and does not name it.
+    pub names_subtask: bool,
+}
+
+impl StepEdit<'_> {
+    /// Decodes the stored step with the selected fields of the sent one.
+    pub fn decode(&self, mask: &Mask, bodies: &Bodies, mut at: Field<'_>) -> Option<NewStep> {
+        let mut message: v1::Step = mask.merge(self.stored, self.sent, self.not_honored)?;
+        message.subtask_external_id.take_if(|_| !self.names_subtask);
+        let mut new = step::for_task(message, Some(self.before.task), &mut at)?;
+        bodies.restore(&mut new.content, Some(self.before));
+        Some(new)
+    }
+}
+
+/// Notes the violations of the selected fields that a task has whether it is managed or not.
+pub fn check_task(mask: &Mask, sent: &[u8], at: Field<'_>) {
+    if let Some(message) = mask.merge(&[], sent, UNMANAGED_ONLY) {
+        task::check(message, at);
+    }
+}
+
+/// Notes the violations of the selected fields that a step of any type has.
+pub fn check_step(mask: &Mask, sent: &[u8], at: Field<'_>) {
+    if let Some(message) = mask.merge(&[], sent, TYPE_DEPENDENT) {
+        step::check(message, at);
+    }
+}
 
 /// The fields that a stored task does not honor.
 pub fn unmanaged_only(task: &Task) -> &'static [&'static str] {
     match task.managed {
         Some(_) => UNMANAGED_ONLY,
         None => &[],
-    }
-}
-
-impl SentFields<Task, NewTask> for TaskUpdate {
-    fn violations(&self) -> Violations {
-        self.0.check(UNMANAGED_ONLY, task::check)
-    }
-
-    fn decode(&self, stored: &Task, _: Option<&ReferencedTask>) -> Result<Updated<NewTask>> {
-        let encoded = encode::task(stored.clone()).encode_to_vec();
-        let not_honored = unmanaged_only(stored);
-        self.0
-            .decode(&encoded, not_honored, |message: v1::Task, mut at| {
-                if message.roles.is_empty() {
-                    // A create without roles gives access to everyone.
-                    let description = "needs at least one access level";
-                    at.field("roles").refuse(Reason::FieldRequired, description);
-                }
-                task::new(message, at)
-            })
     }
 }

@@ -62,6 +62,25 @@ async fn groups_nested_200_deep_are_nested_too_deep(client: Client) {
     assert_eq!(failure.violations(), [(path.as_str(), "NESTING_TOO_DEEP")]);
 }
 
+/// Field 2 of both requests is the document.
+#[apply(on_one_database)]
+async fn the_path_of_a_document_nested_200_deep_names_it(client: Client) {
+    let mut document = Bytes::new();
+    for _ in 0..200 {
+        document = field(2, &field(10, &field(4, &field(4, &document))));
+    }
+    for rpc in ["ValidateTask", "PreviewTask"] {
+        let rpc = format!("AnalysisService/{rpc}");
+        let failure = refusal(&client, &rpc, field(2, &document)).await;
+        failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
+        let violations = failure.violations();
+        let (path, _) = violations[0];
+        assert!(path.starts_with("document.steps.feedback_config"), "{path}");
+        let broken = refusal(&client, &rpc, field(1, b"\xff")).await;
+        assert_eq!(broken.violations(), [("source", "FIELD_INVALID")]);
+    }
+}
+
 #[apply(on_one_database)]
 async fn json_nested_200_deep_is_nested_too_deep(client: Client) {
     // ListValue.values = 1, Value.list_value = 6.

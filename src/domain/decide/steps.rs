@@ -16,7 +16,7 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{SentFields, Updated, WriteContext, tasks::violations_or};
+use super::{SentFields, Updated, WriteContext};
 
 const STEP: Path<'static> = Path::root("step");
 
@@ -204,8 +204,8 @@ impl UpdateStep {
         let fields = &self.fields;
         // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
-            let missing = Error::step_not_found(self.guid, "step.guid");
-            return Err(violations_or(fields.violations(), missing));
+            fields.check()?;
+            return Err(Error::step_not_found(self.guid, "step.guid"));
         };
         let StepSnapshot {
             step: before,
@@ -214,14 +214,25 @@ impl UpdateStep {
         } = stored;
         let resource = ResourceId::Step(before.guid);
         if let Err(mismatch) = self.expected.check(&before.etag(), resource)
-            && fields.violations().is_empty()
+            && fields.check().is_ok()
         {
             return Err(mismatch);
         }
-        let honors_subtask = before.kind.subtask().is_some() && before.link.is_none();
+        let mut violations = Violations::new();
+        let decoded = fields.decode(Some(&before), &mut violations);
+        let honors_subtask = before.honors_subtask();
         let target = target.filter(|_| honors_subtask);
-        let (new, ignored) = fields.decode(&before, target.as_ref())?;
-        if self.subtask.names_task() && honors_subtask && target.is_none() {
+        let names_task = honors_subtask && self.subtask.names_task();
+        let former = before
+            .referenced_task()
+            .filter(|_| honors_subtask && !names_task);
+        if let Some(task) = target.as_ref().or(former.as_ref()) {
+            self.subtask.check(task, &STEP, &mut violations);
+        }
+        let Some((new, ignored)) = decoded.filter(|_| violations.is_empty()) else {
+            return Err(violations.into());
+        };
+        if names_task && target.is_none() {
             return Err(self.subtask.not_found(&STEP));
         }
         let (mut after, links) = before.edited(new, self.edits_question);

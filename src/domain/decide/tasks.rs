@@ -51,16 +51,20 @@ impl UpdateTask {
         let fields = &self.fields;
         // Violations that need no stored task come before the error of a missing one.
         let Some(before) = stored.task else {
-            let missing = Error::task_not_found(self.guid, "task.guid");
-            return Err(violations_or(fields.violations(), missing));
+            fields.check()?;
+            return Err(Error::task_not_found(self.guid, "task.guid"));
         };
         let resource = ResourceId::Task(self.guid);
         if let Err(mismatch) = self.expected.check(&before.etag(), resource)
-            && fields.violations().is_empty()
+            && fields.check().is_ok()
         {
             return Err(mismatch);
         }
-        let (new, ignored) = fields.decode(&before, None)?;
+        let mut violations = Violations::new();
+        let decoded = fields.decode(Some(&before), &mut violations);
+        let Some((new, ignored)) = decoded.filter(|_| violations.is_empty()) else {
+            return Err(violations.into());
+        };
         let mut after = before.edited(new);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
@@ -74,15 +78,6 @@ impl UpdateTask {
             changes.edit_history(after.guid, edits);
         }
         Ok((changes, (after, ignored)))
-    }
-}
-
-/// The violations of a request, or another error if there are none.
-pub(super) fn violations_or(violations: Violations, error: Error) -> Error {
-    if violations.is_empty() {
-        error
-    } else {
-        Error::Invalid(violations)
     }
 }
 

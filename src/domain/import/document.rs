@@ -48,18 +48,6 @@ pub enum ImportTarget {
     ExternalId(ExternalId),
 }
 
-/// The path in a request of a task or step that an import writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DocumentPath {
-    /// The document has it here: `document.task` or `document.steps[3]`.
-    Listed(String),
-    /// The import adds it for the value at this path: the wiring step, or the task if the value
-    /// has no document.
-    OfValue(String),
-    /// The document does not have it.
-    Unlisted,
-}
-
 /// The document of an import.
 #[derive(Debug)]
 pub enum ImportDocument {
@@ -140,8 +128,8 @@ pub struct DocumentStep {
     pub fields: StepFields,
     /// When the step of a revision was created.
     pub created: Timestamp,
-    /// That of the step of a revision.
-    pub r_data: Map<String, Value>,
+    /// That of the step of a revision; `None` if it cannot be read.
+    pub r_data: Option<Map<String, Value>>,
 }
 
 impl DocumentStep {
@@ -158,7 +146,7 @@ impl DocumentStep {
             values: Vec::new(),
             fields: StepFields::Refused,
             created: Timestamp::default(),
-            r_data: Map::new(),
+            r_data: None,
         }
     }
 }
@@ -212,13 +200,6 @@ impl Document {
     /// Its steps, including the steps of nested documents.
     pub fn all_steps(&self) -> impl Iterator<Item = &DocumentStep> {
         self.all().into_iter().flat_map(|document| &document.steps)
-    }
-
-    /// Whether all tasks and steps are valid.
-    pub fn is_decoded(&self) -> bool {
-        let mut documents = self.all().into_iter();
-        let is_refused = |step: &DocumentStep| matches!(step.fields, StepFields::Refused);
-        documents.all(|it| it.task.new.is_some() && !it.steps.iter().any(is_refused))
     }
 
     /// The ids that its tasks have, those of managed tasks included.

@@ -19,8 +19,8 @@ use crate::domain::{
 };
 
 use super::{
-    AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, ImportContext, ImportPlan,
-    Origin, Origins, TaskTree,
+    AbsentFields, AbsentSteps, Document, DocumentStep, ImportContext, ImportPlan, Origin, Origins,
+    TaskTree,
     document::without_indexes,
     restore::RestoredIds,
     wanted::{StoredResources, WantedGuide},
@@ -111,10 +111,6 @@ pub(super) fn plan_with_ids<'a>(
     let mut tree = planner.task(Some(document), "", target, None);
     planner.resolve_references(&mut tree, document.task.new.is_some());
     planner.problems.into_result()?;
-    if !document.is_decoded() {
-        let description = "a document without violations is not decoded";
-        return Err(Error::Internal(description.to_owned()));
-    }
     let wanted = WantedGuide {
         tree,
         stored: planner.stored,
@@ -240,11 +236,11 @@ impl<'a> Planner<'a> {
         }
         let guid = document.and_then(|document| document.task.guid);
         self.task_ids.extend(guid.map(|guid| (guid, task.guid)));
-        let path = match document {
-            Some(document) => DocumentPath::Listed(document.task.path.clone()),
-            None => DocumentPath::OfValue(value_path.to_owned()),
+        let origin = Origin {
+            guid,
+            path: document.map_or(value_path, |it| &it.task.path).to_owned(),
+            is_of_value: document.is_none(),
         };
-        let origin = Origin { guid, path };
         self.origins.tasks.insert(task.guid, origin);
         let mut parent = Parent {
             id: task.guid,

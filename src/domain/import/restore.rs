@@ -208,7 +208,7 @@ impl<'a> RestoredIds<'a> {
         };
         after.kind = new.kind.clone();
         if before.is_none() {
-            after.r_data = kept.r_data.clone();
+            after.r_data = kept.r_data.clone().unwrap_or_default();
             match target {
                 Target::New => drop(self.replaced.insert(former.0, after.guid.0)),
                 Target::Stored(_) | Target::Undeleted => {

@@ -16,9 +16,7 @@ use crate::domain::{
     violation::Path,
 };
 
-use super::{
-    DocumentPath, ImportContext, ImportOutcome, ImportPlan, Imported, Origin, Origins, TaskTree,
-};
+use super::{ImportContext, ImportOutcome, ImportPlan, Imported, Origin, Origins, TaskTree};
 
 /// The stored tasks and steps that a wanted guide may have.
 #[derive(Default)]
@@ -120,6 +118,7 @@ impl<'a> StoredResources<'a> {
                 return Err(Error::ExternalIdTaken(TakenId {
                     owner: ResourceId::Step(*owner),
                     field: external_id_at(origins.steps.get(&step.guid)).into(),
+                    can_match: false,
                 }));
             }
         }
@@ -191,10 +190,8 @@ impl<'a> StoredResources<'a> {
 
 /// Where the request has the external id of a task or step; if it does not list that, the document.
 fn external_id_at<Id>(origin: Option<&Origin<Id>>) -> String {
-    match origin.map(|origin| &origin.path) {
-        Some(DocumentPath::Listed(path) | DocumentPath::OfValue(path)) => {
-            Path::root(path).field("external_id").to_string()
-        }
-        Some(DocumentPath::Unlisted) | None => "document".to_owned(),
+    match origin {
+        Some(Origin { path, .. }) => Path::root(path).field("external_id").to_string(),
+        None => "document".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::{
     analysis::{Guide, GuideStep, GuideTask, StepPosition},
-    import::DocumentPath,
+    import::Origin,
     sha256::Sha256,
     task::AccessLevel,
     translation::Language,
@@ -53,25 +53,26 @@ impl FindingPlace {
     /// A managed task or wiring step that is not in the document is placed at the value that manages
     /// the task.
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
-        let (origin, unlisted, title) = match step {
+        fn place<Id>(origin: &Origin<Id>, path: &str) -> String {
+            match origin.is_of_value {
+                true => origin.path.clone(),
+                false => full_path(&origin.path, path),
+            }
+        }
+        let (placed, title) = match step {
             None => {
-                let origin = task.origin.as_ref().map(|origin| &origin.path);
-                (origin, "document.task", task.task.name.as_str())
+                let placed = task.origin.as_ref().map(|origin| place(origin, path));
+                (placed, task.task.name.as_str())
             }
             Some(GuideStep { origin, step, .. }) => {
-                let origin = origin.as_ref().map(|origin| &origin.path);
-                (origin, "document.steps", step.title.as_str())
+                let placed = origin.as_ref().map(|origin| place(origin, path));
+                (placed, step.title.as_str())
             }
         };
         Self {
             task: task.guid().map_or_else(String::new, |id| id.to_string()),
             step: (step.and_then(GuideStep::guid)).map_or_else(String::new, |id| id.to_string()),
-            path: match origin {
-                None => path.to_owned(),
-                Some(DocumentPath::Listed(above)) => full_path(above, path),
-                Some(DocumentPath::OfValue(value)) => value.clone(),
-                Some(DocumentPath::Unlisted) => full_path(unlisted, path),
-            },
+            path: placed.unwrap_or_else(|| path.to_owned()),
             title: title.to_owned(),
         }
     }

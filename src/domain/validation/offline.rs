@@ -14,7 +14,7 @@ use crate::domain::{
     decide::WriteContext,
     external_id::ExternalId,
     ids::{StepId, TaskId},
-    import::{Absent, Document, DocumentPath, DocumentTask, ImportContext, plan},
+    import::{Absent, Document, DocumentTask, ImportContext, plan},
     step::{Cost, NewStep, ReferencedTask, SentSubtask, Step, StepContent, StepKind, StepType},
     task::{NewTask, Task, TaskContent},
     text::Name,
@@ -251,9 +251,7 @@ impl DocumentSet {
                     let steps = steps.filter_map(|it| Some(&mut it.origin.as_mut()?.path));
                     let task = task.origin.as_mut().map(|it| &mut it.path);
                     for path in steps.chain(task) {
-                        if let DocumentPath::Listed(path) | DocumentPath::OfValue(path) = path {
-                            *path = format!("{name}: {path}");
-                        }
+                        *path = format!("{name}: {path}");
                     }
                 }
                 let steps = task.steps.iter().flatten();

@@ -11,7 +11,7 @@ pub fn violation(error: &str) -> Violation {
     let mut rest = error.strip_prefix(PREFIX).unwrap_or(error);
     let mut fields = Vec::new();
     while let Some((place, cause)) = rest.split_once(": ")
-        && let Some(field) = field(place)
+        && let Some(field) = field(place, fields.is_empty())
     {
         fields.push(field);
         rest = cause;
@@ -29,13 +29,14 @@ pub fn violation(error: &str) -> Violation {
     }
 }
 
-/// The field of a `Message.field`; `None` if it is something else.
-fn field(place: &str) -> Option<&str> {
+/// The field of a `Message.field`, which may be the innermost one; `None` if it is something else.
+fn field(place: &str, is_innermost: bool) -> Option<&str> {
     let (message, field) = place.split_once('.')?;
     let word = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let field = match (message, field.strip_prefix("r#").unwrap_or(field)) {
-        // prost names the oneof. Only its group has further messages of the contract.
+        // prost names oneofs. Only these of their fields have further messages of the contract.
         ("DependencyNode", "node") => "group",
+        ("PreviewTaskRequest" | "ValidateTaskRequest", "source") if !is_innermost => "document",
         (_, field) => field,
     };
     (word(message) && word(field)).then_some(field)

@@ -12,63 +12,37 @@ use crate::{
 /// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
 pub fn status(failed: &Precondition) -> Status {
     let message = failed.to_string();
-    let of_message = message.as_str();
-    // The subjects of the violations, and what these say about them.
-    let (reason, subjects, description) = match failed {
-        Precondition::LinkedImportOnly { path } => (
-            ErrorReason::LinkedImportOnly,
-            vec![path.clone()],
-            of_message,
-        ),
-        Precondition::NewLinkedValues { paths } => {
-            (ErrorReason::LinkedImportOnly, paths.clone(), of_message)
+    let (reason, subjects) = match failed {
+        Precondition::LinkedImportOnly { path } => {
+            (ErrorReason::LinkedImportOnly, vec![path.clone()])
         }
-        Precondition::TaskHasSteps { task } => (
-            ErrorReason::TaskHasSteps,
-            vec![task.to_string()],
-            of_message,
-        ),
-        Precondition::TaskReferenced { by, .. } => (
-            ErrorReason::TaskReferenced,
-            texts(by),
-            "the subtask step refers to the task",
-        ),
+        Precondition::NewLinkedValues { paths } => (ErrorReason::LinkedImportOnly, paths.clone()),
+        Precondition::TaskHasSteps { task } => (ErrorReason::TaskHasSteps, vec![task.to_string()]),
+        Precondition::TaskReferenced { by, .. } => (ErrorReason::TaskReferenced, texts(by)),
         Precondition::TaskManaged { task, .. } => {
-            (ErrorReason::TaskManaged, vec![task.to_string()], of_message)
+            (ErrorReason::TaskManaged, vec![task.to_string()])
         }
-        Precondition::StepManaged { step, .. } => {
-            (ErrorReason::StepManaged, vec![step.to_string()], of_message)
+        Precondition::StepManaged { step, .. } => (ErrorReason::StepManaged, texts(&[*step])),
+        Precondition::AbsentSteps { steps } => (ErrorReason::AbsentSteps, texts(steps)),
+        Precondition::MissingSubtasks { steps } => {
+            (ErrorReason::RevisionUnrestorable, texts(steps))
         }
-        Precondition::AbsentSteps { steps } => (
-            ErrorReason::AbsentSteps,
-            texts(steps),
-            "the document does not list the step",
-        ),
-        Precondition::MissingSubtasks { steps } => (
-            ErrorReason::RevisionUnrestorable,
-            texts(steps),
-            "the task that the step refers to is gone",
-        ),
-        Precondition::MissingSubtask { step, .. } => (
-            ErrorReason::RevisionUnrestorable,
-            vec![step.to_string()],
-            of_message,
-        ),
-        Precondition::CursorExpired => (
-            ErrorReason::CursorExpired,
-            vec!["cursor".to_owned()],
-            of_message,
-        ),
-        Precondition::RevisionInUse { task, number, .. } => (
-            ErrorReason::RevisionInUse,
-            vec![format!("{task}/{number}")],
-            of_message,
-        ),
-        Precondition::RequestIdReused { .. } => (
-            ErrorReason::RequestIdReused,
-            vec!["request_id".to_owned()],
-            of_message,
-        ),
+        Precondition::MissingSubtask { step, .. } => {
+            (ErrorReason::RevisionUnrestorable, texts(&[*step]))
+        }
+        Precondition::CursorExpired => (ErrorReason::CursorExpired, vec!["cursor".to_owned()]),
+        Precondition::RevisionInUse { task, number, .. } => {
+            (ErrorReason::RevisionInUse, vec![format!("{task}/{number}")])
+        }
+        Precondition::RequestIdReused { .. } => {
+            (ErrorReason::RequestIdReused, vec!["request_id".to_owned()])
+        }
+    };
+    let description = match failed {
+        Precondition::TaskReferenced { .. } => "the subtask step refers to the task",
+        Precondition::AbsentSteps { .. } => "the document does not list the step",
+        Precondition::MissingSubtasks { .. } => "the task that the step refers to is gone",
+        _ => message.as_str(),
     };
     let total = subjects.len();
     let listed = subjects.into_iter().take(Precondition::MAX_LISTED_STEPS);

@@ -9,7 +9,6 @@ use crate::{
         text::{Label, MAX_NAME_CHARS, check},
         violation::Reason,
     },
-    messages::ignored::Ignored,
     proto::v1,
 };
 
@@ -30,14 +29,14 @@ pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option
 }
 
 /// The fields of a translation's `feedback_config` that are not honored.
-pub fn links_of_translation(list: &[v1::FeedbackConfig]) -> Ignored {
-    let mut ignored = Ignored::default();
+pub fn links_of_translation(list: &[v1::FeedbackConfig]) -> Vec<&'static str> {
+    let mut ignored = Vec::new();
     if list.iter().any(|config| config.linked.is_some()) {
-        ignored.add(["translations.feedback_config.linked"]);
+        ignored.push("translations.feedback_config.linked");
     }
     let mut values = list.iter().flat_map(|config| &config.values);
     if values.any(|value| !value.link.is_empty()) {
-        ignored.add(["translations.feedback_config.values.link"]);
+        ignored.push("translations.feedback_config.values.link");
     }
     ignored
 }

@@ -44,6 +44,13 @@ pub fn subtask(message: &v1::Step) -> SentSubtask {
     }
 }
 
+/// Empty external ids count as not sent.
+pub fn clear_empty_ids(message: &mut v1::Step) {
+    for id in [&mut message.external_id, &mut message.subtask_external_id] {
+        id.take_if(|id| id.is_empty());
+    }
+}
+
 /// The sent fields that the type of a new step does not have.
 pub fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
     let is_subtask = message.r#type() == v1::StepType::Subtask;

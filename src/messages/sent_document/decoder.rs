@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
-use serde_json::Map;
 use uuid::Uuid;
 
 use super::{SentDocument, SentStep, SentTree, is_linked};
@@ -23,10 +22,10 @@ use crate::{
         violation::{Path, Reason, Violations},
     },
     messages::{
-        decode::{Field, field::sent_text, json, step, task},
+        decode::{self, field::sent_text, json, step, task},
         encode,
         managed_documents::values,
-        update::{SUBTASK, SUBTASK_EXTERNAL_ID, decode_selected, unmanaged_only},
+        update::{SUBTASK, SUBTASK_EXTERNAL_ID, StepEdit, check_step, check_task, unmanaged_only},
     },
     proto::v1,
 };
@@ -226,17 +225,14 @@ impl<'a> DocumentDecoder<'a> {
         let (mask, violations) = (&self.sent.masks.task, &mut self.violations);
         match stored {
             Stored::Unknown => {
-                // It is not known whether the task is managed.
-                message.name.clear();
-                message.external_id = None;
-                task::check(message, violations.at(path));
+                check_task(mask, &message.encode_to_vec(), violations.at(path));
                 None
             }
             Stored::Guide(TaskTree { task, .. }) => {
-                let before = encode::task(task.clone()).encode_to_vec();
-                let both = (&before[..], &message.encode_to_vec()[..]);
-                let kept = unmanaged_only(task);
-                decode_selected(mask, both, kept, path, violations, task::new)
+                let stored = encode::task(task.clone()).encode_to_vec();
+                let sent = message.encode_to_vec();
+                let merged = mask.merge(&stored, &sent, unmanaged_only(task))?;
+                task::new(merged, violations.at(path))
             }
             Stored::Nothing => {
                 if inherited.is_some() {
@@ -302,15 +298,10 @@ impl<'a> DocumentDecoder<'a> {
                 .selects("feedback_config", || !message.feedback_config.is_empty()),
             fields,
             created: timestamp(message.created_ts),
-            r_data: match message.r_data.is_empty() {
-                true => Map::new(),
-                // Only that of a revision is used, and it was checked before.
-                false => {
-                    let mut violations = Violations::new();
-                    json::members(message.r_data.clone(), violations.at("r_data"))
-                        .unwrap_or_default()
-                }
-            },
+            r_data: decode::all(|unused| {
+                json::members(message.r_data.clone(), unused.at("r_data"))
+            })
+            .ok(),
             path,
         }
     }
@@ -326,15 +317,8 @@ impl<'a> DocumentDecoder<'a> {
         let found = self.violations.total();
         let fields = match (stored, before) {
             (Stored::Unknown, _) => {
-                // It is not known which fields its type has.
-                let message = v1::Step {
-                    title: String::new(),
-                    subtask_external_id: None,
-                    subtask_id: String::new(),
-                    subtask_pid: None,
-                    ..message.clone()
-                };
-                step::check(message, self.violations.at(path));
+                let (mask, sent) = (&self.sent.masks.step, message.encode_to_vec());
+                check_step(mask, &sent, self.violations.at(path));
                 StepFields::Refused
             }
             (_, Some(before)) => self.edited(message, path, before),
@@ -371,24 +355,22 @@ impl<'a> DocumentDecoder<'a> {
     /// The fields of a stored step after the import.
     fn edited(&mut self, message: &v1::Step, path: &str, before: &Step) -> StepFields {
         let SentDocument { masks, bodies, .. } = self.sent;
-        let not_honored = not_honored_by(before, message);
-        let names_subtask = message.subtask_external_id.is_some();
-        let stored = bodies.encode_stored(before, message);
-        let sent = message.encode_to_vec();
-        if masks.step.keeps_all(&stored, &sent, &not_honored) {
+        let (stored, sent) = (
+            bodies.encode_stored(before, message),
+            message.encode_to_vec(),
+        );
+        let edit = StepEdit {
+            before,
+            stored: &stored,
+            sent: &sent,
+            not_honored: &not_honored_by(before, message),
+            names_subtask: message.subtask_external_id.is_some(),
+        };
+        if masks.step.keeps_all(&stored, &sent, edit.not_honored) {
             return StepFields::Kept;
         }
-        let decode = |mut message: v1::Step, mut at: Field<'_>| {
-            // The stored one follows the task, and does not name it.
-            message.subtask_external_id.take_if(|_| !names_subtask);
-            step::for_task(message, Some(before.task), &mut at)
-        };
-        let (both, violations) = ((&stored[..], &sent[..]), &mut self.violations);
-        let new = decode_selected(&masks.step, both, &not_honored, path, violations, decode);
-        new.map_or(StepFields::Refused, |mut new| {
-            bodies.restore(&mut new.content, Some(before));
-            StepFields::New(Box::new(new))
-        })
+        let new = edit.decode(&masks.step, bodies, self.violations.at(path));
+        new.map_or(StepFields::Refused, |new| StepFields::New(Box::new(new)))
     }
 
     /// Lists a field of a task or step that is not honored.

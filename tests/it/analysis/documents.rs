@@ -28,6 +28,15 @@ async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) 
     let empty = preview_of_document(TaskDocument::default());
     let failure = client.preview(empty).await.refused();
     failure.violates(&[("document.task", "FIELD_REQUIRED")]);
+    let mut without_task = document("", document_steps(&[""]));
+    without_task.task = None;
+    without_task.steps[0].guid = unknown_guid();
+    let import = client.import(without_task.clone()).await.refused();
+    let request = validation_of_document(without_task);
+    let validation = client.validate(request).await.refused();
+    validation.violates(&import.violations());
+    let missing = ("document.steps[0].title", "FIELD_REQUIRED");
+    assert!(import.violations().contains(&missing), "{import:?}");
 }
 
 #[apply(on_both_databases)]

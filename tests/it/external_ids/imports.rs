@@ -142,6 +142,24 @@ async fn a_guid_goes_before_an_external_id(client: Client) {
 }
 
 #[apply(on_both_databases)]
+async fn the_flag_is_advised_only_where_it_is_not_set(client: Client) {
+    let owner = client.given_task(task("Owner").with_external_id("a")).await;
+    let other = client.given_task(task("Other")).await;
+    let mut document = client.exported(&other.guid).await;
+    document.task.as_mut().unwrap().external_id = Some("a".to_owned());
+    for match_external_ids in [false, true] {
+        let import = ImportTaskRequest {
+            match_external_ids,
+            ..request(document.clone())
+        };
+        let failure = client.send_import(import).await.refused();
+        is_taken_by_task(&failure, "document.task.external_id", &owner.guid);
+        let advised = failure.message.contains("set `match_external_ids`");
+        assert_eq!(advised, !match_external_ids, "{}", failure.message);
+    }
+}
+
+#[apply(on_both_databases)]
 async fn a_task_is_matched_byte_by_byte_in_its_account_while_it_exists(client: Client) {
     let upper = document_with(task("Guide").with_external_id("GUIDE"), Vec::new());
     let other = client.other_account();

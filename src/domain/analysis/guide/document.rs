@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::domain::{
     changes::TaskChange,
     ids::{StepId, TaskId},
-    import::{ImportPlan, Origin},
+    import::ImportPlan,
     size::StepSize,
     step::Step,
 };
@@ -29,11 +29,11 @@ pub fn plan_tasks(plan: ImportPlan) -> (TaskId, SourceTasks) {
         };
         let steps = task.steps.iter().filter_map(|step| created.remove(step));
         let steps = steps.map(|step| GuideStep {
-            origin: Some((origins.steps.remove(&step.guid)).unwrap_or_else(Origin::unlisted)),
+            origin: origins.steps.remove(&step.guid),
             ..planned_step(step)
         });
         let planned = GuideTask {
-            origin: Some((origins.tasks.remove(&task.guid)).unwrap_or_else(Origin::unlisted)),
+            origin: origins.tasks.remove(&task.guid),
             steps: Some(steps.collect()),
             ..(*task).into()
         };

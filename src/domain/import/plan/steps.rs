@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::{
     Error, Missing,
     ids::{StepId, TaskId},
-    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, Origin, StepFields},
+    import::{AbsentFields, AbsentSteps, DocumentStep, Origin, StepFields},
     nesting::limits_of_step,
     step::{NewStep, Step},
     violation::{Path, Reason},
@@ -95,9 +95,11 @@ impl<'a> Planner<'a> {
         for PlannedStep { step, document, .. } in planned {
             if let Some(document) = document {
                 self.listed.insert(step.guid, document);
-                let path = DocumentPath::Listed(document.path.clone());
-                let guid = document.guid;
-                let origin = Origin { guid, path };
+                let origin = Origin {
+                    guid: document.guid,
+                    path: document.path.clone(),
+                    is_of_value: false,
+                };
                 self.origins.steps.insert(step.guid, origin);
             }
             steps.push(step);

@@ -8,7 +8,7 @@ use std::{
 
 use crate::domain::{
     ids::{ProductId, TaskId},
-    import::{AbsentFields, DocumentPath, DocumentStep, Origin},
+    import::{AbsentFields, DocumentStep, Origin},
     nesting::DepthLimit,
     step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
     task::ManagedBy,
@@ -230,8 +230,11 @@ impl<'a> Planner<'a> {
                 }
             }
         };
-        let path = DocumentPath::OfValue(managed.value_path);
-        let origin = Origin { guid: None, path };
+        let origin = Origin {
+            guid: None,
+            path: managed.value_path,
+            is_of_value: true,
+        };
         self.origins.steps.insert(step.guid, origin);
         step
     }
