@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::{Semaphore, oneshot},
     task::{block_in_place, spawn_blocking},
 };
 
@@ -47,71 +47,52 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// A thread for the parts of an analysis of a guide of this weight. Heavy guides wait here, before they
-    /// are compiled.
+    /// Prepares what an analysis needs, whose time grows with the weight alone, and analyzes it. Both
+    /// stop when the call is over, and what the call holds is held until they have stopped.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
-    pub async fn get(&self, weight: usize) -> AnalysisThread {
-        let is_light = weight <= MAX_LIGHT_WEIGHT;
-        AnalysisThread {
-            threads: Arc::clone(&self.0),
-            weight,
-            permit: match is_light {
-                true => None,
-                false => acquire(&self.0).await,
-            },
-        }
-    }
-}
-
-/// The thread that one analysis may use.
-pub struct AnalysisThread {
-    threads: Arc<Semaphore>,
-    weight: usize,
-    /// Held until the last part has stopped; `None` for a light guide.
-    permit: Option<Arc<OwnedSemaphorePermit>>,
-}
-
-impl AnalysisThread {
-    /// Runs a part of the analysis. It stops when its call is over, and what the call holds is held until it has
-    /// stopped.
-    pub async fn run<T: Send + 'static>(
+    pub async fn run<S: Send + 'static, T: Send + 'static>(
         &self,
-        analysis: impl Fn(StopSignal<'_>) -> Option<T> + Send + 'static,
+        weight: usize,
+        prepare: impl FnOnce(StopSignal<'_>) -> Option<S> + Send + 'static,
+        analyze: impl Fn(&S, StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        if self.permit.is_none() {
-            let started = Instant::now();
-            let takes_long = || started.elapsed() >= MAX_LIGHT_TIME;
-            if let Some(result) = analysis(&takes_long) {
-                return Ok(result);
-            }
+        if weight > MAX_LIGHT_WEIGHT {
+            let both = move |stop: StopSignal<'_>| analyze(&prepare(stop)?, stop);
+            return self.run_on_own_thread(weight, both).await;
         }
-        self.run_on_own_thread(analysis).await
+        let prepared = prepare(NEVER).ok_or(Error::CallOver)?;
+        let started = Instant::now();
+        let takes_long = || started.elapsed() >= MAX_LIGHT_TIME;
+        if let Some(result) = analyze(&prepared, &takes_long) {
+            return Ok(result);
+        }
+        let again = move |stop: StopSignal<'_>| analyze(&prepared, stop);
+        self.run_on_own_thread(weight, again).await
     }
 
-    /// Runs work whose time grows with the weight alone: light work here, other work on a thread
-    /// of its own, as [`Self::run`] does.
+    /// Runs work whose time grows with the weight alone, as [`Self::run`] does.
     pub async fn run_once<T: Send + 'static>(
         &self,
-        analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
+        weight: usize,
+        work: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        match self.permit {
-            None => analysis(NEVER).ok_or(Error::CallOver),
-            Some(_) => self.run_on_own_thread(analysis).await,
+        match weight {
+            ..=MAX_LIGHT_WEIGHT => work(NEVER).ok_or(Error::CallOver),
+            _ => self.run_on_own_thread(weight, work).await,
         }
     }
 
     /// Runs an analysis on a thread of its own, which yields to other work.
     async fn run_on_own_thread<T: Send + 'static>(
         &self,
+        weight: usize,
         analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        let permit = match &self.permit {
-            Some(permit) => Some(Arc::clone(permit)),
-            None => acquire(&self.threads).await,
-        };
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.0).acquire_owned().await;
         let mut memory = WorkMemory::for_current_call();
-        let bytes = self.weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
+        let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
         let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);
         if !memory.try_grow(bytes.min(most)) {
             return Err(Error::Overloaded);
@@ -130,12 +111,6 @@ impl AnalysisThread {
         let result = result.await.map_err(|_| panicked())?;
         result.ok_or(Error::CallOver)
     }
-}
-
-/// A permit, which the threads of its analysis share. The semaphore is never closed.
-async fn acquire(threads: &Arc<Semaphore>) -> Option<Arc<OwnedSemaphorePermit>> {
-    let permit = Arc::clone(threads).acquire_owned().await;
-    permit.ok().map(Arc::new)
 }
 
 /// Runs short work here. Unless it is light, the other tasks of this thread move to another one. This is for

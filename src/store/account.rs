@@ -193,8 +193,8 @@ impl Account {
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> domain::Result<T> {
-        let thread = self.analysis_threads().get(weight).await;
-        thread.run_once(|_| Some(work())).await
+        let threads = self.analysis_threads();
+        threads.run_once(weight, |_| Some(work())).await
     }
 
     pub(super) fn analysis_threads(&self) -> &AnalysisThreads {

@@ -31,7 +31,6 @@ use crate::{
         },
         ids::TaskId,
         import::{Absent, Document, ImportContext, plan},
-        size::stored_count,
         step::ReferencedTask,
         translation::Language,
     },
@@ -50,9 +49,10 @@ pub const MEMORY_PER_BYTE: usize = 4;
 /// Bytes of memory that a task or step takes in addition to its texts.
 const MEMORY_PER_ROW: usize = 1_600;
 
-/// The most steps of a task that are read without their sizes, and the most bytes of each.
-const MAX_SMALL_STEPS: i64 = 256;
-const MAX_SMALL_STEP_BYTES: i64 = LARGE_BYTES / MAX_SMALL_STEPS;
+/// The most tasks and steps of a guide that are read without asking for their sizes first, and the most bytes
+/// of each.
+const MAX_SMALL_ROWS: usize = 256;
+const MAX_SMALL_ROW_BYTES: i64 = LARGE_BYTES / MAX_SMALL_ROWS as i64;
 
 /// What a guide is read from.
 #[derive(Debug)]
@@ -102,8 +102,7 @@ impl Account {
     ) -> Result<ReadGuide, StoreError> {
         let (root, planned, stored) = match source {
             GuideSource::Stored(root) => {
-                let small = find_small_task(scope, *root).await?;
-                let found = FoundTasks::find(scope, BTreeSet::from([root.0]), 0, small).await?;
+                let found = FoundTasks::find(scope, BTreeSet::from([root.0]), 0).await?;
                 (*root, SourceTasks::new(), found)
             }
             GuideSource::Document(document) => {
@@ -113,11 +112,8 @@ impl Account {
                 subtasks.extend(find_tasks_named(scope, &named).await?);
                 let (root, planned) = self.plan_document(scope, document, &subtasks).await?;
                 let subtasks = subtasks.iter().map(|task| task.0).collect();
-                (
-                    root,
-                    planned,
-                    FoundTasks::find(scope, subtasks, 1, None).await?,
-                )
+                let found = FoundTasks::find(scope, subtasks, 1).await?;
+                (root, planned, found)
             }
         };
         let memory = stored.reserve_memory(self.max_message_bytes())?;
@@ -164,9 +160,6 @@ impl Account {
         Ok(planned.await??)
     }
 }
-
-/// A task and its steps, if they were read.
-type SmallTask = (task::Model, Option<Vec<AnalyzedStep>>);
 
 /// A step's row without bodies and the columns that no analysis uses. Columns are read by position,
 /// which takes less time than by name.
@@ -231,36 +224,20 @@ impl FromQueryResult for AnalyzedStep {
     }
 }
 
-/// Reads a small task without its translations, and its steps if they are few and small. Most are.
-async fn find_small_task(
-    scope: Scope<'_, impl ConnectionTrait>,
-    task: TaskId,
-) -> Result<Option<SmallTask>, StoreError> {
-    let Some(task) = tasks::find_small_row(scope, task).await? else {
-        return Ok(None);
-    };
-    if task.step_count > MAX_SMALL_STEPS {
-        return Ok(Some((task, None)));
-    }
-    let small = step::Column::Size.lte(MAX_SMALL_STEP_BYTES);
-    let steps = AnalyzedStep::select(scope).filter(small);
-    let steps: Vec<AnalyzedStep> =
-        read_by_ids(scope, steps, step::Column::Task, [task.guid]).await?;
-    let is_complete = stored_count(steps.len()) == task.step_count;
-    Ok(Some((task, is_complete.then_some(steps))))
-}
-
 /// The stored tasks of a guide before they are read.
 #[derive(Default)]
 struct FoundTasks {
     ids: BTreeSet<Uuid>,
-    /// The root, if it was read.
-    root: Option<SmallTask>,
     /// The tasks whose steps are read: those that are not too deep, and within [`MAX_GUIDE_STEPS`].
     with_steps: BTreeSet<Uuid>,
     step_count: usize,
     /// The bytes of the tasks and of the steps that are read, without bodies.
     bytes: usize,
+    /// Tasks and steps that are read already, because they are few and small. Those of most guides are.
+    small_tasks: Vec<task::Model>,
+    small_steps: Vec<AnalyzedStep>,
+    /// The tasks of these steps.
+    with_small_steps: BTreeSet<Uuid>,
 }
 
 impl FoundTasks {
@@ -271,17 +248,12 @@ impl FoundTasks {
         scope: Scope<'_, impl ConnectionTrait>,
         mut level: BTreeSet<Uuid>,
         first_depth: usize,
-        root: Option<SmallTask>,
     ) -> Result<Self, StoreError> {
         let mut found = Self::default();
         for depth in first_depth..=MAX_SUBTASK_LEVELS + 1 {
-            let root = root.as_ref().filter(|_| depth == 0);
-            let mut tasks = match root {
-                Some((root, _)) => vec![TaskSize::from(root)],
-                None => task_sizes(scope, task::Column::Guid, level).await?,
-            };
+            let mut tasks = found.find_tasks(scope, level).await?;
             tasks.sort_unstable_by_key(|task| task.guid);
-            let mut with_steps = Vec::new();
+            let (mut with_steps, steps_above) = (Vec::new(), found.step_count);
             for task in tasks {
                 found.ids.insert(task.guid);
                 found.add_bytes(task.size);
@@ -292,28 +264,69 @@ impl FoundTasks {
                     with_steps.push(task.guid);
                 }
             }
-            let steps: Vec<(Option<Uuid>, i64)> = match root {
-                Some((_, Some(steps))) => {
-                    let steps = steps.iter();
-                    steps
-                        .map(|AnalyzedStep(it)| (it.subtask_id, it.size))
-                        .collect()
-                }
-                _ => {
-                    let steps = steps_by_subtask(scope, &with_steps, Bodies::Mark).await?;
-                    let steps = steps.into_iter();
-                    steps.map(|it| (it.subtask_id, it.bytes)).collect()
-                }
-            };
+            let count = found.step_count - steps_above;
             level = BTreeSet::new();
-            for (subtask, bytes) in steps {
+            for (subtask, bytes) in found.find_steps(scope, with_steps, count).await? {
                 found.add_bytes(bytes);
                 level.extend(subtask.filter(|task| !found.ids.contains(task)));
             }
-            found.with_steps.extend(with_steps);
         }
-        found.root = root;
         Ok(found)
+    }
+
+    /// The sizes of tasks. Small tasks are read.
+    async fn find_tasks(
+        &mut self,
+        scope: Scope<'_, impl ConnectionTrait>,
+        ids: BTreeSet<Uuid>,
+    ) -> Result<Vec<TaskSize>, StoreError> {
+        if self.has_room_for(ids.len()) {
+            let small = task::Column::Size.lte(MAX_SMALL_ROW_BYTES);
+            let tasks = scope.find::<task::Entity>().filter(small);
+            let id = task::Column::Guid;
+            let tasks: Vec<task::Model> = read_by_ids(scope, tasks, id, ids.clone()).await?;
+            if tasks.len() == ids.len() {
+                let sizes = tasks.iter().map(TaskSize::from).collect();
+                self.small_tasks.extend(tasks);
+                return Ok(sizes);
+            }
+        }
+        task_sizes(scope, task::Column::Guid, ids).await
+    }
+
+    /// The subtasks and bytes of the steps of tasks, which have this many. Small steps are read.
+    async fn find_steps(
+        &mut self,
+        scope: Scope<'_, impl ConnectionTrait>,
+        tasks: Vec<Uuid>,
+        count: usize,
+    ) -> Result<Vec<(Option<Uuid>, i64)>, StoreError> {
+        self.with_steps.extend(&tasks);
+        if self.has_room_for(count) {
+            let small = step::Column::Size.lte(MAX_SMALL_ROW_BYTES);
+            let steps = AnalyzedStep::select(scope).filter(small);
+            let task = step::Column::Task;
+            let steps: Vec<AnalyzedStep> =
+                read_by_ids(scope, steps, task, tasks.iter().copied()).await?;
+            if steps.len() == count {
+                let found = steps
+                    .iter()
+                    .map(|AnalyzedStep(it)| (it.subtask_id, it.size));
+                let found = found.collect();
+                self.small_steps.extend(steps);
+                self.with_small_steps.extend(tasks);
+                return Ok(found);
+            }
+        }
+        let steps = steps_by_subtask(scope, &tasks, Bodies::Mark).await?;
+        Ok(steps
+            .into_iter()
+            .map(|it| (it.subtask_id, it.bytes))
+            .collect())
+    }
+
+    fn has_room_for(&self, rows: usize) -> bool {
+        self.small_tasks.len() + self.small_steps.len() + rows <= MAX_SMALL_ROWS
     }
 
     fn add_bytes(&mut self, bytes: i64) {
@@ -343,19 +356,14 @@ impl FoundTasks {
         mut self,
         scope: Scope<'_, impl ConnectionTrait>,
     ) -> Result<SourceTasks, StoreError> {
-        let mut unread = self.with_steps.clone();
-        let (mut tasks, mut steps) = (Vec::new(), Vec::new());
-        if let Some((root, steps_of_root)) = self.root {
-            self.ids.remove(&root.guid);
-            if let Some(of_root) = steps_of_root {
-                unread.remove(&root.guid);
-                steps = of_root;
-            }
-            tasks.push(root);
+        for task in &self.small_tasks {
+            self.ids.remove(&task.guid);
         }
-        let tasks = tasks::list_rows(scope, &Vec::from_iter(self.ids), tasks).await?;
+        let tasks = tasks::list_rows(scope, &Vec::from_iter(self.ids), self.small_tasks).await?;
+        let mut steps = self.small_steps;
+        let unread = self.with_steps.difference(&self.with_small_steps);
         let rows = AnalyzedStep::select(scope);
-        steps.extend(read_by_ids(scope, rows, step::Column::Task, unread).await?);
+        steps.extend(read_by_ids(scope, rows, step::Column::Task, unread.copied()).await?);
         let steps = steps.into_iter().map(|AnalyzedStep(row)| row).collect();
         let steps = steps::with_translations(scope, steps, Bodies::Mark).await?;
         let mut steps = group_by_id(steps, |(step, _)| step.task);

@@ -101,8 +101,8 @@ impl Account {
         let evaluated = match &snapshot {
             Some(_) => analyze_by_weight(weight, preview).await?,
             None => {
-                let thread = self.analysis_threads().get(weight).await;
-                thread.run_once(preview).await?
+                let threads = self.analysis_threads();
+                threads.run_once(weight, preview).await?
             }
         };
         let (preview, fingerprint, memory) = evaluated?;

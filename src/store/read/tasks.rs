@@ -155,18 +155,6 @@ pub async fn task_sizes(
     read_by_ids(scope, sizes, column, ids).await
 }
 
-/// The row of a task without translations, if it is small.
-pub async fn find_small_row(
-    scope: Scope<'_, impl ConnectionTrait>,
-    guid: TaskId,
-) -> Result<Option<task::Model>, StoreError> {
-    let row = scope
-        .find::<task::Entity>()
-        .filter(task::Column::Guid.eq(guid.0))
-        .filter(task::Column::Size.lte(LARGE_BYTES));
-    Ok(row.all(scope.db).await?.pop())
-}
-
 /// The rows of tasks, in no order, with those that were read before.
 pub async fn list_rows(
     scope: Scope<'_, impl ConnectionTrait>,

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{GuideSource, guide::ReadGuide};
 use crate::{
-    analysis_threads::AnalysisThread,
     call_context::WorkMemory,
     domain::{
         Error, Missing, Result,
@@ -96,30 +95,37 @@ pub struct FindingsPage {
 
 impl Account {
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
-        let options = Arc::new(call.options);
+        let options = call.options;
         let (start, seen) = call.after.unzip();
         let read = self.read_for_validation(&call.source, &call.replaced, &options);
         let read = read.await?;
         let weight = read.weight;
         let (document, options_bytes) = (call.document, call.options_bytes);
         let compile = move |stop: StopSignal<'_>| {
-            let (guide, readers, memory) = read.finish(stop)?;
-            let of_guide = Fingerprint::new(&guide, document);
+            let subject = read.finish(stop)?;
+            let (guide, readers, _) = &subject;
+            let of_guide = Fingerprint::new(guide, document);
             let of_readers = format!("{readers:?}");
             let fingerprint =
                 validation_fingerprint(of_guide, RULES_VERSION, &options_bytes, &of_readers);
-            Some(((guide, readers, memory), fingerprint))
+            Some((subject, fingerprint))
         };
-        // Kept until the findings are found, so that few compiled guides are held at a time.
-        let thread = self.analysis_threads().get(weight).await;
-        let (subject, fingerprint) = thread.run_once(compile).await?;
-        fingerprint.check_page(seen)?;
-        let unchanged = seen.is_none() && call.known_fingerprint == fingerprint.to_string();
-        let (mut findings, counts) = if unchanged {
-            Default::default()
-        } else {
-            find_findings(&thread, subject, options).await?
+        let known = call.known_fingerprint;
+        let find = move |(subject, fingerprint): &(CompiledGuide, _), stop: StopSignal<'_>| {
+            let fingerprint: Fingerprint = *fingerprint;
+            if let Err(changed) = fingerprint.check_page(seen) {
+                return Some(Err(changed));
+            }
+            let unchanged = seen.is_none() && known == fingerprint.to_string();
+            let found = match unchanged {
+                true => Default::default(),
+                false => find_findings(subject, &options, stop)?,
+            };
+            Some(Ok((found, fingerprint, unchanged)))
         };
+        let threads = self.analysis_threads();
+        let found = threads.run(weight, compile, find).await?;
+        let ((mut findings, counts), fingerprint, unchanged) = found?;
         let start = start.unwrap_or_default().min(findings.len());
         let mut page = findings.split_off(start);
         let more = page.len() > call.size.get() as usize;
@@ -201,9 +207,13 @@ impl Account {
         };
         let weight = read.weight;
         let cost = read.step_count().max(weight / WEIGHT_PER_STEP);
-        let thread = self.analysis_threads().get(weight).await;
-        let subject = thread.run_once(|stop| read.finish(stop)).await?;
-        let (findings, _) = find_findings(&thread, subject, Arc::clone(options)).await?;
+        let options = Arc::clone(options);
+        let find = move |subject: &CompiledGuide, stop: StopSignal<'_>| {
+            find_findings(subject, &options, stop)
+        };
+        let threads = self.analysis_threads();
+        let compile = |stop: StopSignal<'_>| read.finish(stop);
+        let (findings, _) = threads.run(weight, compile, find).await?;
         Ok((findings, cost))
     }
 
@@ -219,23 +229,18 @@ impl Account {
     }
 }
 
-/// Validates a guide. A heavy one is validated on a thread of its own.
-async fn find_findings(
-    thread: &AnalysisThread,
-    (guide, readers, memory): CompiledGuide,
-    options: Arc<ValidationOptions>,
-) -> Result<(Vec<Finding>, FindingCounts)> {
-    let validate = move |stop: StopSignal<'_>| {
-        let _held = &memory;
-        validate(ValidationSubject {
-            guide: &guide,
-            readers: &readers,
-            options: &options,
-            other_guides: OtherGuides::Read,
-            stop,
-        })
-    };
-    thread.run(validate).await
+fn find_findings(
+    (guide, readers, _): &CompiledGuide,
+    options: &ValidationOptions,
+    stop: StopSignal<'_>,
+) -> Option<(Vec<Finding>, FindingCounts)> {
+    validate(ValidationSubject {
+        guide,
+        readers,
+        options,
+        other_guides: OtherGuides::Read,
+        stop,
+    })
 }
 
 impl FindingsCursor {

@@ -26,7 +26,7 @@ fn guides_with_few_walkthroughs() -> impl Strategy<Value = (Guide, Walkthroughs)
 }
 
 #[apply(property_on_one_database)]
-#[cases(500, (guides_with_few_walkthroughs(), complete_previews()))]
+#[cases(100, (guides_with_few_walkthroughs(), complete_previews()))]
 async fn both_evaluators_agree_with_trying_everything(
     client: Client,
     ((guide, walkthroughs), preview): ((Guide, Walkthroughs), CompletePreview),

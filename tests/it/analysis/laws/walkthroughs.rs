@@ -17,7 +17,7 @@ use crate::{
 type Variable = (Option<usize>, String);
 
 /// A guide with more walkthroughs is not tried.
-const MAX_WALKTHROUGHS: usize = 5_000;
+const MAX_WALKTHROUGHS: usize = 2_000;
 
 impl Guide {
     /// The tasks that are part of the guide.
@@ -115,14 +115,25 @@ pub struct Walkthroughs {
     pub levels_without_outcome: BTreeSet<i32>,
 }
 
+/// The next choice of a walkthrough: what was chosen, or the first of so many.
+fn choose(choices: &mut Vec<(usize, usize)>, made: &mut usize, count: usize) -> usize {
+    if *made == choices.len() {
+        choices.push((0, count));
+    }
+    *made += 1;
+    choices[*made - 1].0
+}
+
 /// Goes through a guide in every way, or as an example says.
 struct Walker<'a> {
     guide: &'a Guide,
     level: i32,
     /// The answers of the example that are left. It begins with nothing answered.
     example: Option<&'a [(String, String)]>,
-    /// The values at the start of the variables that are set. Others can have any.
+    /// The values at the start of the variables that are set.
     starts: BTreeMap<Variable, Vec<Known>>,
+    /// Those of the others.
+    anything: Vec<Known>,
     /// For each choice of a walkthrough, what was chosen, and of how many.
     choices: Vec<(usize, usize)>,
     made: usize,
@@ -139,6 +150,7 @@ impl<'a> Walker<'a> {
             level,
             example,
             starts: guide.starts(),
+            anything: anything(),
             choices: Vec::new(),
             made: 0,
             values: BTreeMap::new(),
@@ -162,14 +174,6 @@ impl<'a> Walker<'a> {
         Some(self.has_outcome)
     }
 
-    fn choose(&mut self, count: usize) -> usize {
-        if self.made == self.choices.len() {
-            self.choices.push((0, count));
-        }
-        self.made += 1;
-        self.choices[self.made - 1].0
-    }
-
     fn holds(&mut self, task: usize, group: Option<&DependencyGroup>) -> bool {
         group.is_none_or(|group| group_holds(group, &mut |name| self.value(task, name)))
     }
@@ -179,11 +183,14 @@ impl<'a> Walker<'a> {
         if let Some(value) = self.values.get(&variable) {
             return value.clone();
         }
-        let starts = match self.example {
-            Some(_) => vec![None],
-            None => self.starts.get(&variable).cloned().unwrap_or_else(anything),
+        let value = match self.example {
+            Some(_) => None,
+            None => {
+                let starts = self.starts.get(&variable).unwrap_or(&self.anything);
+                let chosen = choose(&mut self.choices, &mut self.made, starts.len());
+                starts[chosen].clone()
+            }
         };
-        let value = starts[self.choose(starts.len())].clone();
         self.begins_unanswered &= value.is_none();
         self.values.insert(variable, value.clone());
         value
@@ -192,7 +199,8 @@ impl<'a> Walker<'a> {
     /// The answer to an observation; `None` if the example has another one.
     fn answer(&mut self, name: &str, keys: &[&'static str]) -> Option<&'static str> {
         let Some(answers) = &mut self.example else {
-            return Some(keys[self.choose(keys.len())]);
+            let chosen = choose(&mut self.choices, &mut self.made, keys.len());
+            return Some(keys[chosen]);
         };
         let (answer, rest) = answers.split_first()?;
         *answers = rest;
