@@ -4,7 +4,7 @@ use std::{
     future::{Future, poll_fn},
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     task::ready,
@@ -18,7 +18,7 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    call_limits::{CallLimits, CallPermit},
+    call_limits::{CallLimits, Limit, Permit},
     domain::{Error, Result, SizedResource, caller::Caller},
 };
 
@@ -32,6 +32,9 @@ tokio::task_local! {
     static CURRENT: Arc<CallContext>;
 }
 
+static OUTSIDE_OF_CALLS: LazyLock<&CallLimits> =
+    LazyLock::new(|| CallLimits::new(Limit::UNLIMITED));
+
 /// The context of a call. Work that may outlive the call, such as a write in a task of its own, keeps a
 /// reference: what the call holds is released with the last one.
 pub struct CallContext {
@@ -44,6 +47,7 @@ pub struct CallContext {
     /// Bytes of the request that have arrived.
     pub received_bytes: AtomicUsize,
     pub limits: &'static CallLimits,
+    _in_progress: Arc<()>,
     started: Instant,
     /// How long a call may take, from the server's setting.
     time_limit: Duration,
@@ -53,12 +57,12 @@ pub struct CallContext {
 }
 
 struct Progress {
-    /// When the server's time limit ends the call; `None` while it waits for changes.
-    server_deadline: Option<Instant>,
+    /// When the server's time limit ends the call.
+    server_deadline: Instant,
     caller_deadline: Option<Instant>,
     waited: Duration,
-    /// `None` while it waits for changes.
-    permit: Option<CallPermit>,
+    /// What the call holds of the limits; none while it waits for changes.
+    permits: Vec<Permit>,
     response: WorkMemory,
 }
 
@@ -79,7 +83,6 @@ impl CallContext {
         time_limit: Duration,
         limits: &'static CallLimits,
     ) -> Arc<Self> {
-        limits.begin_call();
         let started = Instant::now();
         Arc::new(Self {
             id,
@@ -87,14 +90,15 @@ impl CallContext {
             caller: OnceLock::new(),
             received_bytes: AtomicUsize::new(0),
             limits,
+            _in_progress: Arc::clone(&limits.in_progress),
             started,
             time_limit,
             progress: Mutex::new(Progress {
-                server_deadline: Some(started + time_limit),
+                server_deadline: started + time_limit,
                 caller_deadline: None,
                 waited: Duration::ZERO,
-                permit: None,
-                response: WorkMemory::new(Some(limits)),
+                permits: Vec::new(),
+                response: WorkMemory::new(limits),
             }),
             is_cancelled: AtomicBool::new(false),
             is_heavy: AtomicBool::new(false),
@@ -123,13 +127,8 @@ impl CallContext {
 
     /// Records that the current call works on this many bytes. See [`Self::in_turns`].
     pub fn note_size(bytes: usize) {
-        let _ = CURRENT.try_with(|call| call.note_bytes(bytes));
-    }
-
-    /// Records that this call works on this many bytes.
-    pub fn note_bytes(&self, bytes: usize) {
         if bytes > MAX_QUICK_BYTES {
-            self.is_heavy.store(true, Relaxed);
+            let _ = CURRENT.try_with(|call| call.is_heavy.store(true, Relaxed));
         }
     }
 
@@ -144,8 +143,7 @@ impl CallContext {
             if !self.is_heavy.load(Relaxed) {
                 return work.as_mut().poll(context);
             }
-            let turn = next_turn.get_or_insert_with(|| Box::pin(self.limits.turns.acquire()));
-            // The semaphore is never closed.
+            let turn = next_turn.get_or_insert_with(|| Box::pin(self.limits.turns.take(1)));
             let _turn = ready!(turn.as_mut().poll(context));
             next_turn = None;
             block_in_place(|| work.as_mut().poll(context))
@@ -165,9 +163,9 @@ impl CallContext {
         let began = Instant::now();
         let until = {
             let mut progress = call.progress();
-            progress.permit = None;
-            progress.server_deadline = None;
+            progress.permits.clear();
             let longest = call.started + at_most;
+            progress.server_deadline = longest + call.time_limit;
             progress.caller_deadline.map_or(longest, |deadline| {
                 longest.min(deadline - ANSWER_TIME.min(deadline - began))
             })
@@ -176,11 +174,11 @@ impl CallContext {
         {
             let mut progress = call.progress();
             progress.waited += began.elapsed();
-            progress.server_deadline = Some(Instant::now() + call.time_limit);
+            progress.server_deadline = Instant::now() + call.time_limit;
         }
         if let Some(caller) = call.caller.get() {
-            let place = call.limits.place(&caller.account)?;
-            call.hold(place.permit([None, None], call.half_time()).await?);
+            call.hold(call.limits.place(&caller.account)?);
+            call.hold(call.limits.work(&caller.account, call.half_time()).await?);
         }
         Ok(is_ready)
     }
@@ -196,14 +194,14 @@ impl CallContext {
         self.progress().caller_deadline = Some(self.started + timeout);
     }
 
-    /// Holds a permit to work on the call until the work has ended.
-    pub fn hold(&self, permit: CallPermit) {
-        self.progress().permit = Some(permit);
+    /// Holds permits until the work on the call has ended.
+    pub fn hold(&self, permits: impl IntoIterator<Item = Permit>) {
+        self.progress().permits.extend(permits);
     }
 
     /// The work has ended, and its response is sent.
     pub fn end_work(&self) {
-        self.progress().permit = None;
+        self.progress().permits.clear();
     }
 
     /// Nobody waits for the call any more.
@@ -220,15 +218,13 @@ impl CallContext {
         self.is_cancelled() || self.check_deadline().is_err()
     }
 
-    /// The next deadline, or who set it if it has passed. While the call waits for changes, the server sets
-    /// none: a time to check again takes its place.
+    /// The next deadline, or who set it if it has passed.
     fn check_deadline(&self) -> Result<Instant, DeadlineSource> {
         let progress = self.progress();
         let now = Instant::now();
-        let server = progress.server_deadline.unwrap_or(now + self.time_limit);
         let (at, source) = match progress.caller_deadline {
-            Some(caller) if caller <= server => (caller, DeadlineSource::Caller),
-            _ => (server, DeadlineSource::Server),
+            Some(at) if at <= progress.server_deadline => (at, DeadlineSource::Caller),
+            _ => (progress.server_deadline, DeadlineSource::Server),
         };
         if now < at { Ok(at) } else { Err(source) }
     }
@@ -261,79 +257,68 @@ impl CallContext {
     }
 }
 
-impl Drop for CallContext {
-    fn drop(&mut self) {
-        self.limits.end_call();
-    }
-}
-
 /// Memory that the work of a call holds in addition to its request, such as a guide that is analyzed or a
 /// large response. It counts until this is dropped.
-#[derive(Default)]
 pub struct WorkMemory {
-    /// `None` outside of calls, where nothing is counted.
-    limits: Option<&'static CallLimits>,
-    bytes: usize,
+    limits: &'static CallLimits,
+    permit: Option<Permit>,
 }
 
 impl WorkMemory {
     /// Memory for the current call, which holds nothing yet.
     pub fn for_current_call() -> Self {
-        Self::new(CURRENT.try_with(|call| call.limits).ok())
+        let limits = CURRENT.try_with(|call| call.limits);
+        Self::new(limits.unwrap_or_else(|_| *OUTSIDE_OF_CALLS))
     }
 
-    fn new(limits: Option<&'static CallLimits>) -> Self {
-        Self { limits, bytes: 0 }
+    fn new(limits: &'static CallLimits) -> Self {
+        Self {
+            limits,
+            permit: None,
+        }
     }
 
     /// The bytes that it holds.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.permit.as_ref().map_or(0, Permit::num_permits)
     }
 
     /// The maximum number of bytes that all calls may hold. Work that takes more never fits.
     pub fn limit(&self) -> usize {
-        self.limits.map_or(usize::MAX, CallLimits::max_work_bytes)
+        self.limits.memory.max()
     }
 
     /// Holds this many additional bytes. Returns false, and holds no more, if they do not fit into
     /// the memory that other calls leave.
-    pub fn try_grow(&mut self, more: usize) -> bool {
-        let fits = self.limits.is_none_or(|limits| limits.try_hold_work(more));
-        if fits {
-            self.bytes = self.bytes.saturating_add(more);
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let more = self.limits.memory.try_take(bytes);
+        let fits = more.is_some();
+        match (&mut self.permit, more) {
+            (_, None) => drop(self.limits.reject("memory")),
+            (Some(permit), Some(more)) => permit.merge(more),
+            (none, more) => *none = more,
         }
         fits
     }
 
-    /// Holds this many bytes in total, for this resource. Fails with [`Error::Overloaded`] if they
-    /// do not fit into the memory that other calls leave. Fails with [`Error::TooLarge`] if they
-    /// would never fit in addition to the `other` bytes that this call holds.
+    /// Holds this many additional bytes for this resource. Fails with [`Error::Overloaded`] if they do not
+    /// fit into the memory that other calls leave. Fails with [`Error::TooLarge`] if they would never fit in
+    /// addition to the `other` bytes that this call holds.
     pub fn hold(&mut self, resource: SizedResource, bytes: usize, other: usize) -> Result<()> {
         let limit = self.limit();
         if bytes.saturating_add(other) > limit {
             return Err(Error::TooLarge { resource, limit });
         }
-        if !self.try_grow(bytes.saturating_sub(self.bytes)) {
-            return Err(Error::Overloaded);
+        match self.try_grow(bytes) {
+            true => Ok(()),
+            false => Err(Error::Overloaded),
         }
-        self.shrink_to(bytes);
-        Ok(())
     }
 
     /// Releases all but this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let freed = self.bytes.saturating_sub(bytes);
-        self.bytes -= freed;
-        if let Some(limits) = self.limits {
-            limits.release_work(freed);
-        }
-    }
-}
-
-impl Drop for WorkMemory {
-    fn drop(&mut self) {
-        self.shrink_to(0);
+        let freed = self.bytes().saturating_sub(bytes);
+        drop(self.permit.as_mut().and_then(|permit| permit.split(freed)));
     }
 }
 
@@ -344,8 +329,8 @@ mod tests {
     #[test]
     fn work_holds_what_fits_until_it_is_dropped() {
         let limits = CallLimits::new(10 * 1024);
-        let mut one = WorkMemory::new(Some(limits));
-        let mut other = WorkMemory::new(Some(limits));
+        let mut one = WorkMemory::new(limits);
+        let mut other = WorkMemory::new(limits);
         assert!(one.try_grow(6_000) && one.try_grow(100));
         assert!(!other.try_grow(5_000));
         one.shrink_to(100);

@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::{
     Secret,
-    read::{unset, wrong},
+    read::{Checked, both, unset, wrong},
     settings_file::SettingsFileArg,
     value,
 };
@@ -133,8 +133,8 @@ pub(super) struct AuthSettings {
 impl AuthSettings {
     /// The mode of a server that listens on this address. Settings of tokens are refused in a
     /// mode without tokens: ignoring them would trust every caller, although tokens are wanted.
-    pub fn check(self, listen: SocketAddr) -> Result<AuthMode, Vec<String>> {
-        let fault = match (self.auth, self.token_setting()) {
+    pub fn check(self, listen: SocketAddr) -> Checked<AuthMode> {
+        Err(match (self.auth, self.token_setting()) {
             (Some(AuthKind::Jwt), _) => {
                 let keys = self.key_source().and_then(|keys| {
                     let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
@@ -157,8 +157,7 @@ impl AuthSettings {
                  EXPERTISE_AUTH=header trusts the account that any caller names",
             ),
             (Some(AuthKind::Header) | None, None) => return Ok(AuthMode::Header),
-        };
-        Err(vec![fault])
+        })
     }
 
     fn key_sources(&self) -> impl Iterator<Item = KeySource> {
@@ -174,7 +173,7 @@ impl AuthSettings {
         sources.into_iter().flatten()
     }
 
-    fn key_source(&self) -> Result<Option<KeySource>, String> {
+    fn key_source(&self) -> Checked<Option<KeySource>> {
         let mut sources = self.key_sources();
         match (sources.next(), sources.next()) {
             (Some(keys), Some(other)) => {
@@ -194,22 +193,16 @@ impl AuthSettings {
         keys.or(issuer).or(audience)
     }
 
-    /// Tokens with this key, or a line for each fault.
-    fn tokens<K>(self, key: Result<K, String>) -> Result<TokenConfig<K>, Vec<String>> {
+    fn tokens<K>(self, key: Checked<K>) -> Checked<TokenConfig<K>> {
         let expected = "set, as tokens are checked against it";
         let issuer = (self.jwt_issuer).ok_or_else(|| unset("EXPERTISE_JWT_ISSUER", expected));
         let audience = (self.jwt_audience).ok_or_else(|| unset("EXPERTISE_JWT_AUDIENCE", expected));
-        match (issuer, audience, key) {
-            (Ok(issuer), Ok(audience), Ok(key)) => Ok(TokenConfig {
-                key,
-                issuer,
-                audience,
-            }),
-            (issuer, audience, key) => {
-                let faults = [issuer.err(), audience.err(), key.err()];
-                Err(faults.into_iter().flatten().collect())
-            }
-        }
+        let ((issuer, audience), key) = both(both(issuer, audience), key)?;
+        Ok(TokenConfig {
+            key,
+            issuer,
+            audience,
+        })
     }
 }
 
@@ -227,12 +220,12 @@ pub struct SigningSettings {
 impl SigningSettings {
     /// How tokens are signed, even if the setting `auth` is not given: with the private key, or
     /// with the secret of the server.
-    pub fn check(self) -> Result<TokenConfig<SigningKey>, Vec<String>> {
+    pub fn check(self) -> Checked<TokenConfig<SigningKey>> {
         const PRIVATE_KEY_FILE: &str = "--private-key-file";
         let auth = self.auth;
         if auth.auth == Some(AuthKind::Header) {
             let expected = "jwt, as there are no tokens with header";
-            return Err(vec![wrong("EXPERTISE_AUTH", "header", expected)]);
+            return Err(wrong("EXPERTISE_AUTH", "header", expected));
         }
         let key = auth.key_source().and_then(|keys| {
             let setting = keys.as_ref().map_or("", KeySource::setting);

@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::{
     Secret,
-    read::{pair, unset, wrong},
+    read::{Checked, both, none_of, pair, unset, wrong},
     server::DEFAULT_LISTEN,
     settings_file::SettingsFileArg,
     value,
@@ -119,7 +119,7 @@ pub struct RetrySettings {
 
 impl ConnectionSettings {
     /// Checks the settings against each other.
-    pub fn check(self) -> Result<ConnectionConfig, Vec<String>> {
+    pub fn check(self) -> Checked<ConnectionConfig> {
         const ACCOUNT: &str = "EXPERTISE_ACCOUNT";
         let credentials = match (self.account, self.token) {
             (Some(account), None) => Ok(Credentials::Account {
@@ -142,18 +142,13 @@ impl ConnectionSettings {
                 Err(wrong(ACCOUNT, account, expected))
             }
         };
-        match (credentials, self.trust.check(&self.server)) {
-            (Ok(credentials), Ok(trust)) => Ok(ConnectionConfig {
-                server: self.server,
-                trust,
-                credentials,
-                retry: self.retry,
-            }),
-            (credentials, trust) => {
-                let faults = trust.err().into_iter().flatten();
-                Err(credentials.err().into_iter().chain(faults).collect())
-            }
-        }
+        let (credentials, trust) = both(credentials, self.trust.check(&self.server))?;
+        Ok(ConnectionConfig {
+            server: self.server,
+            trust,
+            credentials,
+            retry: self.retry,
+        })
     }
 }
 
@@ -185,7 +180,7 @@ impl ConnectionConfig {
 impl TrustSettings {
     /// Refuses settings of TLS for a server without TLS, so that no token is sent
     /// unencrypted by mistake.
-    fn check(self, server: &str) -> Result<Trust, Vec<String>> {
+    fn check(self, server: &str) -> Checked<Trust> {
         const CERT_FILE: &str = "EXPERTISE_CLIENT_CERT_FILE";
         const KEY_FILE: &str = "EXPERTISE_CLIENT_KEY_FILE";
         let path = |path: &Option<PathBuf>| Some(path.as_ref()?.display().to_string());
@@ -202,20 +197,16 @@ impl TrustSettings {
                 ("EXPERTISE_SERVER_NAME", self.server_name.clone()),
             ];
             let fault = |(name, value): (_, Option<String>)| Some(wrong(name, value?, &expected));
-            faults.extend(given.into_iter().filter_map(fault));
+            faults.extend(given.into_iter().filter_map(fault).flatten());
         }
         let cert_file = (CERT_FILE, self.client_cert_file);
-        match pair(cert_file, (KEY_FILE, self.client_key_file)) {
-            Ok(identity) if faults.is_empty() => Ok(Trust {
-                ca_file: self.ca_file,
-                identity,
-                server_name: self.server_name,
-            }),
-            identity => {
-                faults.extend(identity.err());
-                Err(faults)
-            }
-        }
+        let identity = pair(cert_file, (KEY_FILE, self.client_key_file));
+        let ((), identity) = both(none_of(faults), identity)?;
+        Ok(Trust {
+            ca_file: self.ca_file,
+            identity,
+            server_name: self.server_name,
+        })
     }
 }
 
@@ -246,7 +237,7 @@ pub struct HealthSettings {
 
 impl HealthSettings {
     /// Checks the settings against each other.
-    pub fn check(self) -> Result<HealthConfig, Vec<String>> {
+    pub fn check(self) -> Checked<HealthConfig> {
         let server = self
             .server
             .unwrap_or_else(|| local_url(self.listen, self.tls_cert_file.is_some()));

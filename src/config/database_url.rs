@@ -206,14 +206,14 @@ impl PostgresUrl {
         if let Some((name, value)) = self.find(&["sslmode", "ssl-mode"], "PGSSLMODE") {
             match value.parse() {
                 Ok(given) => mode = given,
-                Err(_) => faults.push(wrong(name, value, SSL_MODES)),
+                Err(_) => faults.extend(wrong(name, value, SSL_MODES)),
             }
         }
         if let Some((name, value)) = self.find(&["port"], "PGPORT")
             && self.0.port().is_none()
             && value.parse::<NonZeroU16>().is_err()
         {
-            faults.push(wrong(name, value, "a port from 1 to 65535"));
+            faults.extend(wrong(name, value, "a port from 1 to 65535"));
         }
         if matches!(mode, PgSslMode::Disable | PgSslMode::Allow) {
             return faults;
@@ -227,7 +227,7 @@ impl PostgresUrl {
         };
         if let Some((variable, parameter, given)) = missing {
             let expected = format!("set too, or {parameter} in the URL, as {given} is set");
-            faults.push(unset(variable, expected));
+            faults.extend(unset(variable, expected));
             return faults;
         }
         // The driver reads the root certificates only to check the server's certificate.

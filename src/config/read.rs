@@ -1,7 +1,13 @@
 //! Reads command line, environment and settings file. What is wrong is a line each, without
 //! secrets: a setting as it was given, its value, and what would be right.
 
-use std::{any::TypeId, env, error::Error, ffi::OsString, fmt::Display};
+use std::{
+    any::TypeId,
+    env,
+    error::Error,
+    ffi::{OsStr, OsString},
+    fmt::Display,
+};
 
 use clap::{
     Arg, ArgMatches, Command,
@@ -32,21 +38,26 @@ pub enum ConfigError {
     Settings(Vec<String>),
 }
 
+/// A value, or what is wrong with settings, a line each.
+pub(super) type Checked<T> = Result<T, Vec<String>>;
+
 /// The line about a wrong value.
-pub(super) fn wrong(setting: impl Display, value: impl Display, expected: impl Display) -> String {
-    format!(
-        "{setting} is {:?}: it must be {expected}",
-        value.to_string()
-    )
+pub(super) fn wrong(
+    setting: impl Display,
+    value: impl Display,
+    expected: impl Display,
+) -> Vec<String> {
+    let value = value.to_string();
+    vec![format!("{setting} is {value:?}: it must be {expected}")]
 }
 
 /// The line about a setting that is missing.
-pub(super) fn unset(setting: impl Display, expected: impl Display) -> String {
-    format!("{setting} is unset: it must be {expected}")
+pub(super) fn unset(setting: impl Display, expected: impl Display) -> Vec<String> {
+    vec![format!("{setting} is unset: it must be {expected}")]
 }
 
 /// The line about a setting that is missing although one that needs it is given.
-pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> String {
+pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> Vec<String> {
     unset(setting, format!("set too, as {given} is set"))
 }
 
@@ -54,7 +65,7 @@ pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> String
 pub(super) fn pair<T>(
     (one_name, one): (&str, Option<T>),
     (other_name, other): (&str, Option<T>),
-) -> Result<Option<(T, T)>, String> {
+) -> Checked<Option<(T, T)>> {
     match (one, other) {
         (Some(one), Some(other)) => Ok(Some((one, other))),
         (Some(_), None) => Err(unset_beside(other_name, one_name)),
@@ -63,115 +74,111 @@ pub(super) fn pair<T>(
     }
 }
 
+/// Both values, or what is wrong with either.
+pub(super) fn both<A, B>(one: Checked<A>, other: Checked<B>) -> Checked<(A, B)> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (one, other) => {
+            let faults = one.err().into_iter().chain(other.err());
+            Err(faults.flatten().collect())
+        }
+    }
+}
+
+/// Nothing, if nothing is wrong.
+pub(super) fn none_of(faults: Vec<String>) -> Checked<()> {
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(faults),
+    }
+}
+
 /// Reads command line, environment and file of this process, and checks each value alone. The
 /// arguments of the program itself belong to the command that runs if none is named.
 pub fn read(program: Command) -> Result<ArgMatches, ConfigError> {
     let args: Vec<OsString> = env::args_os().collect();
-    let active = args.get(1).and_then(|name| name.to_str());
-    let active = active.filter(|name| !name.starts_with('-'));
-    let (file, mut faults) = SettingsFile::from_command_line(&args);
+    let as_text = |argument: Arg| match argument.get_action().takes_values() {
+        true => argument.value_parser(ValueParser::os_string()),
+        false => argument,
+    };
+    let first = args.get(1).map(|first| first.to_string_lossy());
+    let is_named = first.is_some_and(|first| !first.starts_with('-'));
+    let program = match is_named {
+        // The settings of a server do not concern another command.
+        true => program.mut_args(|setting| setting.env(Resettable::Reset)),
+        false => program,
+    };
+    let texts = program.clone().mut_args(as_text);
+    let texts = texts.mut_subcommands(|command| command.mut_args(as_text));
+    let given = texts.try_get_matches_from(&args)?;
+    let (command, given) = match given.subcommand() {
+        Some((name, given)) => (program.find_subcommand(name).unwrap_or(&program), given),
+        None => (&program, &given),
+    };
+    let path = given.try_get_one::<OsString>("config").ok().flatten();
+    let (file, mut faults) = path.map(SettingsFile::read).unwrap_or_default();
     faults.extend(unknown_variables(&program));
-    let program = program
-        .mut_subcommands(|command| command.mut_args(|setting| file.set_default(setting)))
-        .mut_args(|setting| match active {
-            None => file.set_default(setting),
-            // These settings do not concern another command.
-            Some(_) => setting.env(Resettable::Reset),
-        });
-    let (matches, refused) = parse(program, active, &args)?;
-    faults.extend(refused.iter().map(|it| it.line(matches.as_ref(), &file)));
-    match matches {
-        Some(matches) if faults.is_empty() => Ok(matches),
-        Some(_) | None => Err(ConfigError::Settings(faults)),
-    }
+    let arguments = command.get_arguments();
+    faults.extend(arguments.flat_map(|argument| wrong_values(argument, given, &file)));
+    none_of(faults).map_err(ConfigError::Settings)?;
+    let set_default = |setting| file.set_default(setting);
+    let program = match is_named {
+        true => program.mut_subcommands(|command| command.mut_args(set_default)),
+        false => program.mut_args(set_default),
+    };
+    Ok(program.try_get_matches_from(&args)?)
 }
 
-/// Parses the arguments, and finds every value that is refused: each is left unchecked in the next
-/// attempt. There are no matches if a flag lacks its value.
-fn parse(
-    mut program: Command,
-    active: Option<&str>,
-    args: &[OsString],
-) -> Result<(Option<ArgMatches>, Vec<RefusedValue>), ConfigError> {
-    let mut refused = Vec::<RefusedValue>::new();
-    loop {
-        let error = match program.clone().try_get_matches_from(args) {
-            Ok(matches) => return Ok((Some(matches), refused)),
-            Err(error) => error,
-        };
-        let Some(value) = RefusedValue::from_error(program.clone(), active, &error) else {
-            return Err(error.into());
-        };
-        let id = value.argument.get_id().clone();
-        if refused.iter().any(|it| *it.argument.get_id() == id) {
-            return Ok((None, refused));
-        }
-        let leave_unchecked = |argument: Arg| match *argument.get_id() == id {
-            true => argument.value_parser(ValueParser::os_string()),
-            false => argument,
-        };
-        program = program
-            .mut_args(leave_unchecked)
-            .mut_subcommands(|command| command.mut_args(leave_unchecked));
-        refused.push(value);
-    }
-}
-
-/// A value that clap refuses.
-struct RefusedValue {
-    argument: Arg,
-    text: String,
-    expected: String,
-}
-
-impl RefusedValue {
-    /// `None` if the error is not about a value.
-    fn from_error(mut program: Command, active: Option<&str>, error: &clap::Error) -> Option<Self> {
-        let context = |kind| match error.get(kind) {
-            Some(ContextValue::String(text)) => Some(text.as_str()),
-            _ => None,
-        };
-        let expected = match (error.kind(), error.get(ContextKind::ValidValue)) {
-            (ErrorKind::ValueValidation, _) => error.source()?.to_string(),
-            (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) => {
-                match values.split_last() {
-                    None => "left out, or set to a value".to_owned(),
-                    Some((last, [])) => last.clone(),
-                    Some((last, others)) => format!("{} or {last}", others.join(", ")),
+/// The lines about values that an argument does not accept, with the name by which they were given.
+fn wrong_values(argument: &Arg, given: &ArgMatches, file: &SettingsFile) -> Vec<String> {
+    let key = argument.get_id().as_str();
+    let names = argument.get_value_names().unwrap_or_default();
+    let (name, values): (_, Vec<&OsStr>) = match (given.value_source(key), argument.get_env()) {
+        (Some(ValueSource::DefaultValue) | None, _) => (
+            file.name(key),
+            file.text(key).map(OsStr::new).into_iter().collect(),
+        ),
+        (source, variable) => {
+            let name = match (source, variable, argument.get_long()) {
+                (Some(ValueSource::EnvVariable), Some(variable), _) => {
+                    variable.display().to_string()
                 }
-            }
-            _ => return None,
-        };
-        // Arguments are shown as in the error afterwards.
-        program.build();
-        let command = active.and_then(|name| program.find_subcommand(name));
-        let shown = context(ContextKind::InvalidArg)?;
-        let mut arguments = command.unwrap_or(&program).get_arguments();
-        Some(Self {
-            argument: arguments.find(|it| it.to_string() == shown)?.clone(),
-            text: context(ContextKind::InvalidValue)?.to_owned(),
-            expected,
-        })
-    }
-
-    /// The line about the value, with the name by which it was given.
-    fn line(&self, matches: Option<&ArgMatches>, file: &SettingsFile) -> String {
-        let Self { argument, text, .. } = self;
-        let key = argument.get_id().as_str();
-        let matches = matches.map(|it| it.subcommand().map_or(it, |(_, matches)| matches));
-        let source = matches.and_then(|matches| matches.value_source(key));
-        let name = match (source, argument.get_long(), argument.get_env()) {
-            (Some(ValueSource::EnvVariable), _, Some(variable)) => variable.display().to_string(),
-            (Some(ValueSource::DefaultValue), ..) => file.name(key),
-            (_, Some(flag), _) => format!("--{flag}"),
-            (_, None, _) => argument.get_value_names().unwrap_or_default().join(" "),
-        };
-        let shown = match masked(argument, text) {
-            _ if text.is_empty() => "empty".to_owned(),
+                (_, _, Some(flag)) => format!("--{flag}"),
+                (_, _, None) => names.join(" "),
+            };
+            (name, given.get_raw(key).into_iter().flatten().collect())
+        }
+    };
+    let line = |value: &OsStr| {
+        let expected = expected(argument, value)?;
+        let shown = match masked(argument, &value.to_string_lossy()) {
+            _ if value.is_empty() => "empty".to_owned(),
             masked if masked == MASK => masked,
             masked => format!("{masked:?}"),
         };
-        format!("{name} is {shown}: it must be {}", self.expected)
+        Some(format!("{name} is {shown}: it must be {expected}"))
+    };
+    values.into_iter().filter_map(line).collect()
+}
+
+/// What a value must be, if its argument does not accept it.
+fn expected(argument: &Arg, value: &OsStr) -> Option<String> {
+    let alone = Arg::new("value").value_parser(argument.get_value_parser().clone());
+    let command = Command::new("").no_binary_name(true).arg(alone);
+    let error = command
+        .try_get_matches_from([OsStr::new("--"), value])
+        .err()?;
+    match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::ValueValidation, _) => Some(error.source()?.to_string()),
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(values))) => {
+            Some(match values.split_last() {
+                None => "left out, or set to a value".to_owned(),
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            })
+        }
+        // Such as a value that is not UTF-8, which is an error of the command line.
+        _ => None,
     }
 }
 

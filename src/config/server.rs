@@ -15,7 +15,7 @@ use super::{
     AuthMode, DatabaseUrl,
     auth::AuthSettings,
     names::with_uniform_names,
-    read::{pair, unset_beside, wrong},
+    read::{Checked, both, none_of, pair, unset_beside, wrong},
     settings_file::SettingsFileArg,
     value,
 };
@@ -194,7 +194,7 @@ struct TlsSettings {
 
 impl TlsSettings {
     /// A pair of files, or nothing at all.
-    fn check(self) -> Result<Option<Tls>, String> {
+    fn check(self) -> Checked<Option<Tls>> {
         const CERT_FILE: &str = "EXPERTISE_TLS_CERT_FILE";
         let cert_file = (CERT_FILE, self.tls_cert_file);
         let key_file = ("EXPERTISE_TLS_KEY_FILE", self.tls_key_file);
@@ -237,25 +237,18 @@ pub fn server_settings() -> Vec<Arg> {
 
 impl ServerSettings {
     /// Checks the settings against each other.
-    pub fn check(self) -> Result<Config, Vec<String>> {
-        let Self {
-            config, auth, tls, ..
-        } = self;
+    pub fn check(self) -> Checked<Config> {
+        let config = self.config;
         let mut faults = config.database.url.faults();
-        faults.extend(config.limits.fault());
-        faults.extend(config.port_fault());
-        match (auth.check(config.listen), tls.check()) {
-            (Ok(auth), Ok(tls)) if faults.is_empty() => Ok(Config {
-                auth,
-                tls,
-                ..config
-            }),
-            (auth, tls) => {
-                faults.extend(auth.err().into_iter().flatten());
-                faults.extend(tls.err());
-                Err(faults)
-            }
-        }
+        faults.extend(config.limits.faults());
+        faults.extend(config.port_faults());
+        let (auth, tls) = (self.auth.check(config.listen), self.tls.check());
+        let ((), (auth, tls)) = both(none_of(faults), both(auth, tls))?;
+        Ok(Config {
+            auth,
+            tls,
+            ..config
+        })
     }
 }
 
@@ -278,31 +271,30 @@ impl Config {
     }
 
     /// Calls and metrics need a port each.
-    fn port_fault(&self) -> Option<String> {
-        let metrics = self.telemetry.metrics_listen?;
-        is_same_port(self.listen, metrics).then(|| {
-            let port = self.listen.port();
-            wrong(
-                "EXPERTISE_METRICS_LISTEN",
-                metrics,
-                format!("another port than {port}, where calls are served (EXPERTISE_LISTEN)"),
-            )
-        })
+    fn port_faults(&self) -> Vec<String> {
+        match self.telemetry.metrics_listen {
+            Some(metrics) if is_same_port(self.listen, metrics) => {
+                let port = self.listen.port();
+                let expected =
+                    format!("another port than {port}, where calls are served (EXPERTISE_LISTEN)");
+                wrong("EXPERTISE_METRICS_LISTEN", metrics, expected)
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
 impl LimitsConfig {
     /// With less memory for calls in progress than the largest message takes, the server would
     /// refuse every message of that size.
-    fn fault(&self) -> Option<String> {
+    fn faults(&self) -> Vec<String> {
         let (largest, inflight) = (self.max_message_bytes, self.max_inflight_bytes);
-        (inflight < largest).then(|| {
-            wrong(
-                "EXPERTISE_MAX_INFLIGHT_BYTES",
-                inflight,
-                format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)"),
-            )
-        })
+        if inflight >= largest {
+            return Vec::new();
+        }
+        let expected =
+            format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)");
+        wrong("EXPERTISE_MAX_INFLIGHT_BYTES", inflight, expected)
     }
 }
 
@@ -329,12 +321,9 @@ pub struct DatabaseCommandConfig {
 
 impl DatabaseCommandConfig {
     /// Checks the URL of the database.
-    pub fn check(self) -> Result<Self, Vec<String>> {
-        let faults = self.database.url.faults();
-        match faults.is_empty() {
-            true => Ok(self),
-            false => Err(faults),
-        }
+    pub fn check(self) -> Checked<Self> {
+        none_of(self.database.url.faults())?;
+        Ok(self)
     }
 }
 

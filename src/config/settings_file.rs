@@ -10,8 +10,7 @@ use super::{
 };
 use crate::files;
 
-/// The flag of the commands that read the settings of a server. [`SettingsFile`] looks for it before
-/// the command line is parsed, as the settings of the file are defaults.
+/// The flag of the commands that read the settings of a server.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[group(skip)]
 pub struct SettingsFileArg {
@@ -27,30 +26,21 @@ pub struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads the file that the command line names, and finds what is wrong with it.
-    pub fn from_command_line(args: &[OsString]) -> (Self, Vec<String>) {
-        let mut args = args.iter().take_while(|arg| *arg != "--");
-        let path = args.by_ref().find_map(|arg| match arg.to_str()? {
-            "--config" => Some(None),
-            arg => arg.strip_prefix("--config=").map(|path| Some(path.into())),
-        });
-        let Some(path) = path.and_then(|path| path.or_else(|| args.next().map(PathBuf::from)))
-        else {
-            return (Self::default(), Vec::new());
-        };
+    /// Reads the file, and finds what is wrong with it.
+    pub fn read(path: &OsString) -> (Self, Vec<String>) {
         let mut file = Self {
-            path,
+            path: path.into(),
             ..Self::default()
         };
-        let faults = file.read().unwrap_or_else(|reason| {
-            let fault = wrong("--config", file.path.display(), "a readable TOML file");
-            vec![format!("{fault}: {reason}")]
+        let faults = file.read_settings().unwrap_or_else(|reason| {
+            let expected = format!("a readable TOML file: {reason}");
+            wrong("--config", file.path.display(), expected)
         });
         (file, faults)
     }
 
     /// Reads the settings, and returns what is wrong with some of them. Fails if the file has none.
-    fn read(&mut self) -> Result<Vec<String>, String> {
+    fn read_settings(&mut self) -> Result<Vec<String>, String> {
         let text = files::read(&self.path).map_err(|error| error.to_string())?;
         let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
         let table: toml::Table = text.parse().map_err(|error| toml_reason(&text, &error))?;
@@ -82,10 +72,14 @@ impl SettingsFile {
         format!("{key} in {}", self.path.display())
     }
 
+    /// What the file sets a key to.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.texts.get(key).map(String::as_str)
+    }
+
     pub fn set_default(&self, setting: Arg) -> Arg {
-        match self.texts.get(setting.get_id().as_str()) {
-            // Help would print the default, which may be a secret.
-            Some(text) => setting.default_value(text.clone()).hide_default_value(true),
+        match self.text(setting.get_id().as_str()) {
+            Some(text) => setting.default_value(text.to_owned()),
             None => setting,
         }
     }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::{
     ConnectionConfig, LogConfig, MASK, Secret, TaskRef,
     connection::ConnectionSettings,
-    read::{unset, wrong},
+    read::{Checked, both, none_of, unset, wrong},
     value,
 };
 use crate::domain::translation::{Language, MAX_LANGUAGES};
@@ -104,12 +104,12 @@ impl TranslationConfig {
         }
         if self.languages.is_empty() {
             let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
-            faults.push(unset("EXPERTISE_LANGUAGES", expected));
+            faults.extend(unset("EXPERTISE_LANGUAGES", expected));
         }
         let source = &self.source_language;
         if self.languages.contains(source) {
             let expected = "another language than those of EXPERTISE_LANGUAGES";
-            faults.push(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
+            faults.extend(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
         }
         faults
     }
@@ -117,19 +117,13 @@ impl TranslationConfig {
 
 impl TranslateSettings {
     /// Checks the settings against each other.
-    pub fn check(self) -> Result<TranslateConfig, Vec<String>> {
-        let translation = self.translation;
-        let mut faults = translation.faults();
-        match self.connection.check() {
-            Ok(connection) if faults.is_empty() => Ok(TranslateConfig {
-                translation,
-                connection,
-            }),
-            connection => {
-                faults.extend(connection.err().into_iter().flatten());
-                Err(faults)
-            }
-        }
+    pub fn check(self) -> Checked<TranslateConfig> {
+        let faults = self.translation.faults();
+        let ((), connection) = both(none_of(faults), self.connection.check())?;
+        Ok(TranslateConfig {
+            translation: self.translation,
+            connection,
+        })
     }
 }
 

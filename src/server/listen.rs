@@ -18,13 +18,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep, sleep_until, timeout},
 };
 use tonic::transport::server::{Connected, TcpIncoming};
 use tracing::{debug, warn};
 
 use super::{KEEPALIVE_INTERVAL, StartError, tls::ServerTls};
+use crate::call_limits::{Limit, Permit};
 
 /// The pause after a connection could not be accepted, for example because no file
 /// descriptor is free: an immediate retry would fail too.
@@ -43,8 +43,7 @@ const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// Limits the open connections.
 pub struct ConnectionLimit {
-    max: usize,
-    free: Arc<Semaphore>,
+    pub limit: Limit,
     /// Whether connections wait, which was logged.
     is_full: AtomicBool,
 }
@@ -56,36 +55,26 @@ impl ConnectionLimit {
         let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
         let free = raise_descriptor_limit().saturating_sub(reserved);
         let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
-        let max = max.clamp(1, MAX_CONNECTIONS);
         Arc::new(Self {
-            max,
-            free: Arc::new(Semaphore::new(max)),
+            limit: Limit::new(max.clamp(1, MAX_CONNECTIONS)),
             is_full: AtomicBool::new(false),
         })
     }
 
-    pub fn open(&self) -> usize {
-        self.max - self.free.available_permits()
-    }
-
-    pub fn max(&self) -> usize {
-        self.max
-    }
-
     /// Waits until there may be one more connection.
-    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+    async fn permit(&self) -> Permit {
+        if let Some(permit) = self.limit.try_take(1) {
             self.is_full.store(false, Relaxed);
-            return Some(permit);
+            return permit;
         }
         if !self.is_full.swap(true, Relaxed) {
-            let max = self.max;
+            let max = self.limit.max();
             warn!(
                 max,
                 "too many connections: new ones wait, see the limit of open files"
             );
         }
-        Arc::clone(&self.free).acquire_owned().await.ok()
+        self.limit.take(1).await
     }
 }
 
@@ -113,12 +102,12 @@ pub fn incoming(
     tls: Option<ServerTls>,
     call_time_limit: Duration,
 ) -> impl Stream<Item = io::Result<Connection>> {
-    let max = connections.max;
+    let max = connections.limit.max();
     let permitted = move |accepted: io::Result<TcpStream>| {
         let connections = Arc::clone(&connections);
         async move {
             match accepted {
-                Ok(stream) => connections.permit().await.map(|permit| (stream, permit)),
+                Ok(stream) => Some((stream, connections.permit().await)),
                 Err(error) => {
                     warn!(%error, "a connection was not accepted");
                     sleep(ACCEPT_RETRY_PAUSE).await;
@@ -174,14 +163,14 @@ pub struct Connection {
     max_silence: Duration,
     silence: Pin<Box<Sleep>>,
     // Dropped after the stream, which has its descriptor until then.
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 impl Connection {
     /// The connection, once the peer has sent a byte and completed the TLS handshake, if any.
     async fn open(
         stream: TcpStream,
-        permit: OwnedSemaphorePermit,
+        permit: Permit,
         tls: Option<ServerTls>,
         max_silence: Duration,
     ) -> Option<Self> {

@@ -60,7 +60,7 @@ impl OperationsEndpoint {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The version that runs", build);
         let limit = Gauge::<i64>::default();
-        limit.set(i64::try_from(calls.limits.max_work_bytes()).unwrap_or(i64::MAX));
+        limit.set(i64::try_from(calls.limits.memory.max()).unwrap_or(i64::MAX));
         let help = "Most bytes that calls hold at once";
         registry.register_with_unit("inflight_limit", help, Unit::Bytes, limit);
         let help = "Calls that were refused with OVERLOADED, by the limit that was reached";

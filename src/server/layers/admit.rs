@@ -10,6 +10,7 @@ use tonic::{Code, Status, body::Body};
 
 use super::{LayerState, Next, Outcome, current_call, message, run};
 use crate::{
+    call_context::CallContext,
     domain::{Error, Outage},
     grpc::status,
     server::{health::HealthState, routes},
@@ -42,7 +43,7 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>, next: imp
     let caller = call.caller.get();
     let caller =
         caller.ok_or_else(|| status::credentials_missing("the call has no credentials"))?;
-    let place = state.limits.place(&caller.account)?;
+    call.hold(state.limits.place(&caller.account)?);
     routes::wait_until_open(state).await?;
     let (head, body) = request.into_parts();
     let path = head.uri.path();
@@ -50,18 +51,20 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>, next: imp
         true => state.max_message_bytes,
         false => state.max_message_bytes.min(MAX_OTHER_REQUEST_BYTES),
     };
-    let (message, permit) = message::receive(body, max_bytes, &call).await?;
-    call.note_bytes(message.len());
+    let message = message::receive(body, max_bytes, &call).await?;
+    CallContext::note_size(message.len());
     let counting = async { decoded_bytes(state, path, &message) };
     let decoded = call.in_turns(pin!(counting)).await?;
     let counted = message.len().max(message::MAX_SMALL_BYTES);
-    let elements = match decoded > counted {
-        true => Some(state.limits.elements(decoded, call.half_time()).await?),
-        false => None,
-    };
-    call.hold(place.permit([permit, elements], call.half_time()).await?);
+    if decoded > counted {
+        let limit = &state.limits.elements;
+        let permit = state.limits.memory_of(limit, decoded, call.half_time());
+        call.hold([permit.await?]);
+    }
+    let permits = state.limits.work(&caller.account, call.half_time());
+    call.hold(permits.await?);
 
-    call.note_bytes(decoded);
+    CallContext::note_size(decoded);
     let request = Request::from_parts(head, Body::new(Full::new(message)));
     let work = pin!(async {
         let response = run(next, request).await?;

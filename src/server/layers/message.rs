@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use tonic::{Status, body::Body};
 
-use crate::{call_context::CallContext, call_limits::BytesPermit, grpc::status};
+use crate::{call_context::CallContext, grpc::status};
 
 /// The prefix of a message: whether it is compressed, and its length.
 pub const PREFIX_BYTES: usize = 5;
@@ -20,15 +20,14 @@ pub const MAX_SMALL_BYTES: usize = 1024 * 1024;
 const MAX_SPARE_FRAMES: usize = 1024;
 const MIN_BYTES_PER_FRAME: usize = 64;
 
-/// Receives the one message of a request with its prefix, and the permit for it if it is large.
+/// Receives the one message of a request with its prefix. The call holds a permit for a large one.
 pub async fn receive(
     mut body: Body,
     max_bytes: usize,
     call: &CallContext,
-) -> Result<(Bytes, Option<BytesPermit>), Status> {
+) -> Result<Bytes, Status> {
     // Frames are copied, because each would keep the buffer alive that it was read into.
     let mut message = BytesMut::new();
-    let mut permit = None;
     let mut length = None;
     let mut frames = 0;
     while let Some(frame) = body.frame().await {
@@ -48,7 +47,9 @@ pub async fn receive(
             length = declared_length(&message, max_bytes)?;
             if let Some(length) = length {
                 if length > MAX_SMALL_BYTES {
-                    permit = Some(call.limits.message(length, call.half_time()).await?);
+                    let limit = &call.limits.messages;
+                    let permit = call.limits.memory_of(limit, length, call.half_time());
+                    call.hold([permit.await?]);
                 }
                 // The system provides the memory as bytes arrive.
                 message.reserve(length.saturating_sub(message.len()));
@@ -60,7 +61,7 @@ pub async fn receive(
         }
     }
     match length {
-        Some(length) if message.len() == length => Ok((message.freeze(), permit)),
+        Some(length) if message.len() == length => Ok(message.freeze()),
         None if message.is_empty() => Err(status::undecodable(
             "the request must hold one message, and holds none",
         )),

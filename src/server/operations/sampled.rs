@@ -69,14 +69,14 @@ impl OperationsEndpoint {
         let in_work =
             "Calls that are worked on: their messages have arrived and they have a permit.";
         let waiting = "Calls that send their message or wait for a permit.";
-        let connections = &self.connections;
+        let connections = &self.connections.limit;
         let max_help = "Most connections of clients at once.";
         for (name, help, value) in [
             ("ready", "1 if the server is ready, else 0.", ready),
             (
                 "connections",
                 "Open connections of clients.",
-                connections.open(),
+                connections.taken(),
             ),
             ("connections_max", max_help, connections.max()),
             ("inflight_bytes", "Bytes that calls hold.", limits.bytes()),
