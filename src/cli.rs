@@ -46,7 +46,6 @@ use std::{io, process::ExitCode};
 pub use self::{
     accounts::{agrees_to_delete_account, print_accounts, print_copied, print_deleted_account},
     command_line::{ClientCommand, ClientCommandConfig, Command, command_line},
-    document::DocumentError,
     health::health,
     manual::{completions, man},
     new::new_guide,
@@ -73,8 +72,6 @@ pub enum CliError {
     #[error(transparent)]
     Refused(#[from] CallError),
     #[error(transparent)]
-    Document(#[from] DocumentError),
-    #[error(transparent)]
     Translate(#[from] TranslateError),
     #[error("{0}")]
     Argument(String),
@@ -89,9 +86,12 @@ impl CliError {
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
-            Self::Translate(error) => error.is_wrong_setting(),
+            Self::Translate(TranslateError::Service(error)) => error.is_wrong_setting(),
             Self::Argument(_) => true,
-            Self::Refused(_) | Self::Document(_) | Self::NoSuchTask(_) | Self::Failed(_) => false,
+            Self::Translate(TranslateError::Ended(_))
+            | Self::Refused(_)
+            | Self::NoSuchTask(_)
+            | Self::Failed(_) => false,
         }
     }
 

@@ -11,10 +11,7 @@ mod parts;
 mod run;
 mod work;
 
-pub use self::{
-    engine::EngineError,
-    run::{TranslateSummary, list_work, run},
-};
+pub use self::run::{TranslateSummary, list_work, run};
 use crate::client::ConnectError;
 
 /// Why a run ended before the work list did. It is displayed on one line.
@@ -22,28 +19,6 @@ use crate::client::ConnectError;
 pub enum TranslateError {
     #[error(transparent)]
     Service(#[from] ConnectError),
-    #[error("the engine cannot be called: {0}")]
-    Engine(#[from] reqwest::Error),
-    #[error("{reason}: start {start} at {url}, or set another URL with --engine-url")]
-    NoEngine {
-        reason: EngineError,
-        start: &'static str,
-        url: String,
-    },
-    #[error("the server does not list the work: {0}")]
-    List(String),
-    #[error("the server refuses translations of this caller: {0}")]
-    Write(String),
-    #[error("the engine did not answer for {0} items in a row: the rest is left for the next run")]
-    EngineUnavailable(u32),
-    /// SIGINT ended it.
-    #[error("interrupted: the rest is left for the next run")]
-    Interrupted,
-}
-
-impl TranslateError {
-    /// Whether no run is possible until a setting is changed.
-    pub fn is_wrong_setting(&self) -> bool {
-        matches!(self, Self::Service(error) if error.is_wrong_setting())
-    }
+    #[error("{0}")]
+    Ended(String),
 }

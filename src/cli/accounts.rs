@@ -66,10 +66,8 @@ pub fn agrees_to_delete_account(account: &AccountSummary) -> Result<bool, CliErr
 }
 
 pub fn print_deleted_account(account: &str, rows: u64, format: Format) -> Result<(), CliError> {
-    match format {
-        Format::Text => out::print(&format!("deleted account {account}: {rows} rows\n")),
-        Format::Json => out::print_json(&json!({"account": account, "rows": rows})),
-    }
+    let text = format!("deleted account {account}: {rows} rows\n");
+    out::print_either(format, &text, &json!({"account": account, "rows": rows}))
 }
 
 pub fn print_copied(tables: impl Iterator<Item = (&'static str, u64)>) -> Result<(), CliError> {

@@ -103,8 +103,6 @@ pub(super) async fn apply(
         results: Results::new(format),
         counts: OutcomeCounts::default(),
         deleted: 0,
-        files: files.len(),
-        failures: Vec::new(),
     };
     let mut guides = Vec::with_capacity(files.len());
     for file in files {
@@ -163,9 +161,6 @@ struct ApplyRun<'a> {
     results: Results,
     counts: OutcomeCounts,
     deleted: usize,
-    files: usize,
-    /// The first line of each failure.
-    failures: Vec<String>,
 }
 
 impl ApplyRun<'_> {
@@ -387,7 +382,7 @@ impl ApplyRun<'_> {
         if !is_shown && self.results.is_text() {
             return Ok(());
         }
-        self.results.add(&imported.text(), &imported.json()?)
+        self.results.add(&imported.text(), &imported.json())
     }
 
     fn add_failure(
@@ -395,30 +390,21 @@ impl ApplyRun<'_> {
         guide: &ApplyGuide,
         Blocked { text, json }: Blocked,
     ) -> Result<(), CliError> {
-        self.counts.failed += 1;
         let path = guide.file.path.display().to_string();
         let text = format!("failed {}: {text}", sanitize(&path));
-        let first = text.lines().next().unwrap_or_default();
-        self.failures.push(first.trim_end_matches(':').to_owned());
-        self.results
-            .add_failure(&text, &with_members(json, json!({"file": path})))
+        let json = with_members(json, json!({"file": path}));
+        self.results.add_failure(&text, &json)
     }
 
-    /// Prints the failures again, and the counts.
+    /// Prints the counts and the failures again.
     fn end(self, is_declined: bool) -> Result<ExitCode, CliError> {
-        if self.results.is_text() {
-            if self.files > 1 {
-                self.failures
-                    .iter()
-                    .for_each(|failure| print_error(failure));
-            }
-            let deleted = self.args.prune.then_some(self.deleted);
-            print_error(&self.counts.line(deleted, self.args.dry_run));
-        }
-        self.results.end()?;
-        Ok(match self.counts.failed {
-            0 if !is_declined => ExitCode::SUCCESS,
-            _ => ExitCode::FAILURE,
+        let deleted = self.args.prune.then_some(self.deleted);
+        let failed = self.results.failed();
+        let counts = self.counts.line(deleted, failed, self.args.dry_run);
+        let code = self.results.end(Some(&counts))?;
+        Ok(match is_declined {
+            true => ExitCode::FAILURE,
+            false => code,
         })
     }
 }

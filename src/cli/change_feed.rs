@@ -30,9 +30,15 @@ pub struct ChangesArgs {
 /// Stands for the start of the changes that are kept.
 const OLDEST: &str = "oldest";
 /// How long the server waits for changes. Proxies end calls that are silent for a minute.
-const WAIT_SECONDS: i64 = 30;
+const WAIT: prost_types::Duration = prost_types::Duration {
+    seconds: 30,
+    nanos: 0,
+};
 /// How long a list waits, once, for changes that somebody else is putting in order.
-const ORDER_WAIT_SECONDS: i64 = 2;
+const ORDER_WAIT: prost_types::Duration = prost_types::Duration {
+    seconds: 2,
+    nanos: 0,
+};
 /// The pause before a call is made again whose repetitions have all failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -67,10 +73,7 @@ pub(super) async fn changes(
         names: HashMap::new(),
         has_read: false,
     };
-    let outcome = match follow {
-        true => reader.follow().await,
-        false => reader.list().await,
-    };
+    let outcome = reader.read(*follow).await;
     if reader.has_read {
         reader.print_how_to_go_on(*follow);
     }
@@ -89,42 +92,30 @@ struct ChangeReader<'a> {
 }
 
 impl ChangeReader<'_> {
-    /// Prints what there is.
-    async fn list(&mut self) -> Result<(), CliError> {
+    /// Prints what there is and, with `follow`, what comes, until Ctrl-C or until nobody reads the
+    /// output.
+    async fn read(&mut self, follow: bool) -> Result<(), CliError> {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
+        self.request.wait = follow.then_some(WAIT);
         loop {
             let before = self.request.cursor.clone();
-            let page = self.next_page().await?;
-            let caught_up = page.caught_up;
-            if !self.print(page)? || caught_up {
-                return Ok(());
-            }
-            if self.request.cursor != before {
-                continue;
-            }
-            let wait = seconds(ORDER_WAIT_SECONDS);
-            if self.request.wait.replace(wait).is_some() {
-                out::print_error("newer changes are not in order yet, and are not listed");
-                return Ok(());
-            }
-        }
-    }
-
-    /// Prints what there is and what comes, until Ctrl-C or until nobody reads the output.
-    async fn follow(&mut self) -> Result<(), CliError> {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
-        self.request.wait = Some(seconds(WAIT_SECONDS));
-        loop {
             let page = tokio::select! {
                 _ = interrupt.recv() => return Ok(()),
                 page = self.next_page() => page,
             };
             match page {
                 Ok(page) => {
-                    if !self.print(page)? {
+                    let is_end = page.caught_up && !follow;
+                    if !self.print(page)? || is_end {
+                        return Ok(());
+                    }
+                    let is_ordered = follow || self.request.cursor != before;
+                    if !is_ordered && self.request.wait.replace(ORDER_WAIT).is_some() {
+                        out::print_error("newer changes are not in order yet, and are not listed");
                         return Ok(());
                     }
                 }
-                Err(CliError::Refused(error)) if error.transient && self.has_read => {
+                Err(CliError::Refused(error)) if follow && error.transient && self.has_read => {
                     out::print_message(error);
                     tokio::select! {
                         _ = interrupt.recv() => return Ok(()),
@@ -171,7 +162,7 @@ impl ChangeReader<'_> {
             let line = match self.format {
                 Format::Text => self.line(change),
                 Format::Json => {
-                    out::escape_formatting(&document::json("Change", change)?.to_string())
+                    out::escape_formatting(&document::json("Change", change).to_string())
                 }
             };
             lines = lines + &line + "\n";
@@ -223,10 +214,6 @@ impl ChangeReader<'_> {
         let command = self.client.command(&arguments);
         out::print_error(&format!("to go on from here: {command}"));
     }
-}
-
-fn seconds(seconds: i64) -> prost_types::Duration {
-    prost_types::Duration { seconds, nanos: 0 }
 }
 
 /// A cursor that the server refuses is an argument here.

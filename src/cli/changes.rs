@@ -8,14 +8,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::print::text;
-use super::guides;
+use super::{document, guides};
 use crate::{
     messages::{
         compare::{
             FieldPath, ManagedDifference, StepDifference, TaskDifference, compare, own_fields,
         },
         managed_documents::managed_documents,
-        message_json,
     },
     proto::v1::{FeedbackValue, Step, TaskDocument},
 };
@@ -181,12 +180,11 @@ fn add_fields<M: Message>(
     if fields.is_empty() {
         return;
     }
-    let json = |message| message_json::json(message_json::descriptor(name)?, message);
-    let [before, after] = messages.map(json);
+    let [before, after] = messages.map(|message| document::json(name, message));
     changes.extend(fields.iter().map(|field| Change {
         path: field.to_string(),
-        before: before.as_ref().and_then(|json| field.value(json)).cloned(),
-        after: after.as_ref().and_then(|json| field.value(json)).cloned(),
+        before: field.value(&before).cloned(),
+        after: field.value(&after).cloned(),
         ..subject.clone()
     }));
 }

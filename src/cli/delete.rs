@@ -1,9 +1,9 @@
 //! `expertise delete`.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     CliError, Format, PAGE_SIZE, confirm, document, guides,
@@ -72,28 +72,17 @@ pub(super) async fn delete(
         ..ListTasksRequest::default()
     };
     let managed = guides::list(client, filters).await?;
-    let deletions = delete_all(client, named, history).await;
     let mut results = Results::new(format);
-    for deletion in &deletions {
-        deletion.print(client, &mut results)?;
-    }
-    results.end()?;
-    let is_deleted = |guid: &str| {
-        let mut done = deletions.iter().filter(|it| it.outcome.is_ok());
-        done.any(|it| it.task.guid == guid)
-    };
+    let deleted = delete_all(client, named, history, &mut results).await?;
     let stay = managed
         .iter()
-        .filter(|task| is_deleted(&task.parent_guid) && !is_deleted(&task.guid));
+        .filter(|task| deleted.contains(&task.parent_guid) && !deleted.contains(&task.guid));
     print_left(client, stay.map(|task| task.guid.as_str()).collect());
-    let failed = deletions.iter().filter(|it| it.outcome.is_err()).count();
     if format == Format::Text && count > 1 {
-        print_error(&format!("{} deleted, {failed} failed", count - failed));
+        let failed = results.failed();
+        print_error(&format!("{} deleted, {failed} failed", deleted.len()));
     }
-    Ok(match failed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    })
+    results.end(None)
 }
 
 /// Says which managed tasks stay although the tasks that managed them are deleted.
@@ -136,38 +125,35 @@ pub(super) fn description(task: &Task) -> String {
     format!("{}: {name}, {steps}", task.guid)
 }
 
-/// What became of a task that was to be deleted.
-pub(super) struct Deletion {
-    pub task: Task,
-    pub outcome: Result<DeleteTaskResponse, CallError>,
-    /// What keeps the task from being deleted.
-    references: Vec<Reference>,
-}
-
-/// Deletes tasks as they were read: a task whose own fields or step list changed is kept; edits of
-/// its steps are not noticed. Tasks that refer to each other are deleted in the order that this
-/// allows.
+/// Deletes tasks as they were read, prints what became of each, and returns the ids of those that
+/// are deleted. A task whose own fields or step list changed is kept; edits of its steps are not
+/// noticed. Tasks that refer to each other are deleted in the order that this allows.
 pub(super) async fn delete_all(
     client: &Client,
     tasks: Vec<Task>,
     history: DeletedHistory,
-) -> Vec<Deletion> {
-    let mut deletions = Vec::with_capacity(tasks.len());
+    results: &mut Results,
+) -> Result<BTreeSet<String>, CliError> {
+    let mut deleted = BTreeSet::new();
     let mut left = tasks;
     loop {
         let before = left.len();
         let mut referenced = Vec::new();
         for task in left {
             match delete_one(client, &task, history).await {
+                Ok(answer) => {
+                    print_deleted(client, &task, &answer, results)?;
+                    deleted.insert(task.guid);
+                }
                 Err(error) if error.reason == "TASK_REFERENCED" => referenced.push((task, error)),
-                outcome => deletions.push(Deletion::new(client, task, outcome).await),
+                Err(error) => print_kept(client, &task, &error, results).await?,
             }
         }
         if referenced.len() == before || referenced.is_empty() {
             for (task, error) in referenced {
-                deletions.push(Deletion::new(client, task, Err(error)).await);
+                print_kept(client, &task, &error, results).await?;
             }
-            return deletions;
+            return Ok(deleted);
         }
         left = referenced.into_iter().map(|(task, _)| task).collect();
     }
@@ -193,68 +179,60 @@ async fn delete_one(
     }
 }
 
-impl Deletion {
-    async fn new(
-        client: &Client,
-        task: Task,
-        outcome: Result<DeleteTaskResponse, CallError>,
-    ) -> Self {
-        let reason = outcome.as_ref().err().map(|error| error.reason.as_str());
-        let references = match reason {
-            Some("TASK_REFERENCED" | "TASK_MANAGED") => references(client, &task.guid).await,
-            _ => Vec::new(),
-        };
-        Self {
-            task,
-            outcome,
-            references,
+fn print_deleted(
+    client: &Client,
+    task: &Task,
+    answer: &DeleteTaskResponse,
+    results: &mut Results,
+) -> Result<(), CliError> {
+    let restore = match answer.previous_revision {
+        0 => String::new(),
+        revision => {
+            let command = client.command(&format!("restore {}@{revision}", task.guid));
+            format!("  to bring it back: {command}\n")
         }
-    }
+    };
+    let response = document::json("DeleteTaskResponse", answer);
+    let text = format!("deleted {}\n{restore}", description(task));
+    results.add(&text, &with_members(response, json(task)))
+}
 
-    pub fn print(&self, client: &Client, results: &mut Results) -> Result<(), CliError> {
-        let Self {
-            task, references, ..
-        } = self;
-        let members = json!({
-            "guid": task.guid,
-            "name": task.name,
-            "steps": task.steps.len(),
-        });
-        let description = description(task);
-        let error = match &self.outcome {
-            Ok(answer) => {
-                let restore = match answer.previous_revision {
-                    0 => String::new(),
-                    revision => {
-                        let command = format!("restore {}@{revision}", task.guid);
-                        format!("  to bring it back: {}\n", client.command(&command))
-                    }
-                };
-                let response = document::json("DeleteTaskResponse", answer)?;
-                let text = format!("deleted {description}\n{restore}");
-                return results.add(&text, &with_members(response, members));
-            }
-            Err(error) => error,
-        };
-        let reason = match references.is_empty() {
-            true => error.to_string(),
-            // Without the server's list of ids: the lines below name these steps.
-            false => format!("{} ({})", error.message, error.reason),
-        };
-        let lines = references.iter().map(|reference| {
-            let at = reference.place.clone().unwrap_or_default();
-            let (task, step, path) = (at.task, at.step, at.path);
-            let edit = client.command(&format!("edit {task}"));
-            format!("\n  {path} of step {step} of task {task} refers to it: `{edit}` changes it")
-        });
-        let lines: String = lines.collect();
-        let error = json!({
-            "error": out::call_error_json(error),
-            "references": document::json_list("Reference", references)?,
-        });
-        let text = format!("failed {description}: {reason}{lines}");
-        results.add_failure(&text, &with_members(members, error))
-    }
+fn json(task: &Task) -> Value {
+    json!({"guid": task.guid, "name": task.name, "steps": task.steps.len()})
+}
+
+/// Says why a task is not deleted, and what refers to it.
+async fn print_kept(
+    client: &Client,
+    task: &Task,
+    error: &CallError,
+    results: &mut Results,
+) -> Result<(), CliError> {
+    let references = match error.reason.as_str() {
+        "TASK_REFERENCED" | "TASK_MANAGED" => references(client, &task.guid).await,
+        _ => Vec::new(),
+    };
+    let reason = match references.is_empty() {
+        true => error.to_string(),
+        // Without the server's list of ids: the lines below name these steps.
+        false => format!("{} ({})", error.message, error.reason),
+    };
+    let lines = references.iter().map(|reference| {
+        let at = reference.place.clone().unwrap_or_default();
+        let (task, step, path) = (at.task, at.step, at.path);
+        let edit = client.command(&format!("edit {task}"));
+        format!("\n  {path} of step {step} of task {task} refers to it: `{edit}` changes it")
+    });
+    let text = format!(
+        "failed {}: {reason}{}",
+        description(task),
+        lines.collect::<String>()
+    );
+    let members = json!({
+        "error": out::call_error_json(error),
+        "references": document::json_list("Reference", &references),
+    });
+    results.add_failure(&text, &with_members(json(task), members))
 }
 
 /// The first references that prevent the deletion of a task. Its own steps do not. Empty if they

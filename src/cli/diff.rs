@@ -13,7 +13,8 @@ use super::{
     guide_file::GuideFile,
     guide_ref::{GuideArg, GuideRef},
     guides::{self, FoundGuide},
-    out::{print_error, print_json, print_note, print_text, sanitize, with_members},
+    imported::print_ignored,
+    out::{print_either, print_error, print_json, print_note, print_text, sanitize, with_members},
     pairing::refuse_fixed_fields,
 };
 use crate::{
@@ -105,16 +106,14 @@ async fn diff_stored(
     let before = base.read(client).await?.document;
     let after = target.read(client).await?.document;
     let changes = changes::between(&before, &after);
-    match format {
-        Format::Json => print_json(&json!({
-            "guid": base.task.to_string(),
-            "name": guides::name(&after),
-            "base": base.revision,
-            "target": target.revision,
-            "changes": changes,
-        }))?,
-        Format::Text => print_text(&changes::text(&changes, 0))?,
-    }
+    let json = json!({
+        "guid": base.task.to_string(),
+        "name": guides::name(&after),
+        "base": base.revision,
+        "target": target.revision,
+        "changes": changes,
+    });
+    print_either(format, &changes::text(&changes, 0), &json)?;
     Ok(!changes.is_empty())
 }
 
@@ -148,7 +147,7 @@ async fn diff_file(
     };
     let found = Some(found);
     if format == Format::Json {
-        let response = document::json("ImportTaskResponse", &answer)?;
+        let response = document::json("ImportTaskResponse", &answer);
         let guid = stored.as_ref().map(|it| guides::guid(&it.document));
         let response = with_members(response, json!({"guid": guid, "changes": changes}));
         print_json(&with_members(response, findings::json(&found)))?;
@@ -165,9 +164,7 @@ async fn diff_file(
              --absent-steps delete",
         );
     }
-    for path in &answer.ignored_paths {
-        print_error(&format!("ignored: {}", sanitize(path)));
-    }
+    print_ignored(&answer.ignored_paths);
     print_note(&findings::text(&found));
     Ok(stored.is_none() || !changes.is_empty())
 }

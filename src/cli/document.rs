@@ -8,7 +8,7 @@ use prost::Message;
 use prost_reflect::{DeserializeOptions, DynamicMessage, Kind, MessageDescriptor};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
-use serde_path_to_error::{Path, Track};
+use serde_path_to_error::Track;
 
 use crate::{
     messages::message_json,
@@ -22,22 +22,11 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 /// A byte-order mark, with which some editors begin a file.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Why a document cannot be read or written. A display is one line.
-#[derive(Debug, thiserror::Error)]
-pub enum DocumentError {
-    /// It is not JSON, or holds what a document does not have.
-    #[error("it is not a guide: {0}")]
-    Malformed(String),
-    /// A fault of the build.
-    #[error("the descriptors of the contract are unusable: this build is broken")]
-    Contract,
-}
-
 /// Reads a document. An unknown or repeated field is an error that names it, and so is a number
 /// that would be rounded.
-pub(super) fn parse(text: &str) -> Result<TaskDocument, DocumentError> {
+pub(super) fn parse(text: &str) -> Result<TaskDocument, String> {
     let text = text.trim_start_matches(BYTE_ORDER_MARK);
-    let descriptor = descriptor("TaskDocument")?;
+    let descriptor = descriptor("TaskDocument");
     let mut json = serde_json::Deserializer::from_str(text);
     let mut track = Track::new();
     let deserializer = serde_path_to_error::Deserializer::new(&mut json, &mut track);
@@ -45,25 +34,24 @@ pub(super) fn parse(text: &str) -> Result<TaskDocument, DocumentError> {
     let message =
         DynamicMessage::deserialize_with_options(descriptor.clone(), deserializer, &options)
             .and_then(|message| json.end().map(|()| message))
-            .map_err(|error| malformed(&track.path(), &error))?;
-    let root = ast(text).ok_or(DocumentError::Contract)?;
+            .map_err(|error| {
+                // Where the text is not JSON, the path says nothing.
+                let path = match track.path().to_string().as_str() {
+                    path if error.is_data() && path != "." => format!("{path}: "),
+                    _ => String::new(),
+                };
+                no_guide(&format!("{path}{error}"))
+            })?;
+    let too_deep = || no_guide("it is nested too deeply");
+    let root = ast(text).ok_or_else(too_deep)?;
     check(&root, &JsonShape::Message(descriptor), "").map_err(|(problem, offset)| {
-        let line = line_at(text, offset);
-        DocumentError::Malformed(sanitize(&format!("{problem} at line {line}")))
+        no_guide(&format!("{problem} at line {}", line_at(text, offset)))
     })?;
-    message
-        .transcode_to()
-        .map_err(|_| DocumentError::Malformed("it is nested too deeply".to_owned()))
+    message.transcode_to().map_err(|_| too_deep())
 }
 
-/// The words of the parser after the path.
-fn malformed(path: &Path, error: &serde_json::Error) -> DocumentError {
-    // Where the text is not JSON, the path says nothing.
-    let path = match path.to_string().as_str() {
-        path if error.is_data() && path != "." => format!("{path}: "),
-        _ => String::new(),
-    };
-    DocumentError::Malformed(sanitize(&format!("{path}{error}")))
+fn no_guide(problem: &str) -> String {
+    format!("it is not a guide: {}", sanitize(problem))
 }
 
 /// A text as a tree whose values know their places; `None` if it is not JSON.
@@ -132,34 +120,32 @@ fn is_rounded(number: &str) -> bool {
 }
 
 /// A document as text that [`parse`] reads.
-pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
-    let text = message_text("TaskDocument", document)?;
-    Ok(escape_formatting(&(text + "\n")))
+pub(super) fn text(document: &TaskDocument) -> String {
+    escape_formatting(&(message_text("TaskDocument", document) + "\n"))
 }
 
 /// A message of the contract, such as a `Step`, as text.
-pub(super) fn message_text(name: &str, message: &impl Message) -> Result<String, DocumentError> {
-    let shape = JsonShape::Message(descriptor(name)?);
-    let value = json(name, message)?;
-    serde_json::to_string_pretty(&Ordered(&value, &shape)).map_err(|_| DocumentError::Contract)
+pub(super) fn message_text(name: &str, message: &impl Message) -> String {
+    let shape = JsonShape::Message(descriptor(name));
+    let value = json(name, message);
+    serde_json::to_string_pretty(&Ordered(&value, &shape)).unwrap_or_default()
 }
 
-pub(super) fn json(name: &str, message: &impl Message) -> Result<Value, DocumentError> {
-    message_json::json(descriptor(name)?, message).ok_or(DocumentError::Contract)
+/// A message of the contract as JSON; `null` for what a server must not send, such as a time of
+/// another era.
+pub(super) fn json(name: &str, message: &impl Message) -> Value {
+    message_json::json(descriptor(name), message).unwrap_or_default()
 }
 
 pub(super) fn json_list<'m, M: Message + 'm>(
     name: &str,
     messages: impl IntoIterator<Item = &'m M>,
-) -> Result<Vec<Value>, DocumentError> {
+) -> Vec<Value> {
     messages.into_iter().map(|it| json(name, it)).collect()
 }
 
-pub(super) fn from_json<M: Message + Default>(
-    name: &str,
-    value: &Value,
-) -> Result<M, DocumentError> {
-    message_json::from_json(descriptor(name)?, value).ok_or(DocumentError::Contract)
+pub(super) fn from_json<M: Message + Default>(name: &str, value: &Value) -> Option<M> {
+    message_json::from_json(descriptor(name), value)
 }
 
 /// A value of a message on one line.
@@ -167,8 +153,9 @@ pub(super) fn value_text(value: &Value) -> String {
     serde_json::to_string(&Ordered(value, &JsonShape::Value)).unwrap_or_default()
 }
 
-fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
-    message_json::descriptor(name).ok_or(DocumentError::Contract)
+#[allow(clippy::expect_used)] // The build script has compiled the descriptors.
+fn descriptor(name: &str) -> MessageDescriptor {
+    message_json::descriptor(name).expect("a message of the contract")
 }
 
 /// What a value is, which decides the order in which it is written.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::signal::{
     self,
     unix::{SignalKind, signal},
@@ -24,7 +24,7 @@ use super::{
     findings::Findings,
     guide_file::GuideFile,
     guides::{self, StoredGuide},
-    imported::ImportedGuide,
+    imported::{ImportedGuide, print_ignored},
     merge,
     out::{self, print_error, print_message, print_note, sanitize, step_count},
     pairing::{lock_changed, refuse_fixed_fields},
@@ -83,7 +83,7 @@ pub(super) async fn edit(
 ) -> Result<ExitCode, CliError> {
     let guid = guides::find(client, &args.task).await?.to_string();
     let stored = guides::read(client, &guid).await?;
-    let file = EditedFile::new(&document::text(&authored(&stored.document))?)?;
+    let file = EditedFile::new(&document::text(&authored(&stored.document)))?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
     let mut session = EditSession {
@@ -243,7 +243,7 @@ impl EditSession<'_> {
                     Some(mut ours) => {
                         merge::clear_new_ids(&mut ours, &now.document);
                         self.opened = now;
-                        Some(document::text(&authored(&ours))?)
+                        Some(document::text(&authored(&ours)))
                     }
                 };
                 return Ok(Outcome::Refused {
@@ -309,7 +309,7 @@ impl EditSession<'_> {
             }
         };
         print_note(&findings.text());
-        if findings.errors() == 0 || !confirm::is_terminal() {
+        if findings.counts.errors == 0 || !confirm::is_terminal() {
             return None;
         }
         let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
@@ -329,7 +329,7 @@ impl EditSession<'_> {
             "outcome": "IMPORT_OUTCOME_UNCHANGED",
             "guid": guides::guid(&self.opened.document),
         });
-        self.print("", &outcome)?;
+        out::print_either(self.format, "", &outcome)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -338,7 +338,7 @@ impl EditSession<'_> {
         let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
         let undo = guides::undo_note(&task.guid, imported.answer.previous_revision);
         let text = format!("updated {}: {name}, {steps}{undo}\n", task.guid);
-        self.print(&text, &imported.json()?)?;
+        out::print_either(self.format, &text, &imported.json())?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -353,30 +353,19 @@ impl EditSession<'_> {
             "import --absent-steps delete --if-unchanged={} {word}",
             self.opened.guide_etag
         ));
+        let first = match GuideFile::read(&file.path) {
+            Ok(_) => "",
+            Err(_) => "it is not a guide, so correct it first; ",
+        };
         print_error(&format!(
-            "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
-             `{import}` imports it if nobody has changed the guide meanwhile, but keeps \
-             fields that it leaves out"
+            "{reason}: the text is kept in {path}; {first}`{diff}` compares it with the guide; \
+             `{import}` imports it if nobody has changed the guide meanwhile, but keeps fields that \
+             it leaves out"
         ));
-        let kept = json!({
-            "guid": guides::guid(&self.opened.document),
-            "text_kept_in": path,
-        });
-        self.print("", &kept)?;
+        let guid = guides::guid(&self.opened.document);
+        let kept = json!({"guid": guid, "text_kept_in": path});
+        out::print_either(self.format, "", &kept)?;
         Ok(ExitCode::FAILURE)
-    }
-
-    fn print(&self, text: &str, json: &Value) -> Result<(), CliError> {
-        match self.format {
-            Format::Text => out::print_text(text),
-            Format::Json => out::print_json(json),
-        }
-    }
-}
-
-fn print_ignored(paths: &[String]) {
-    for path in paths {
-        print_error(&format!("ignored: {}", sanitize(path)));
     }
 }
 

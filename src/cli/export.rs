@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     CliError, Format,
     apply::ids,
-    document::{self, DocumentError},
+    document,
     guide_file::{GuideFile, files_in},
     guide_ref::GuideRef,
     guides::{self, StoredGuide},
@@ -72,12 +72,9 @@ pub(super) async fn export(
                 None => Vec::new(),
             };
             write_guide(client, file, existing.as_ref(), &guide, &tasks, args.full).await?;
-            match format {
-                Format::Text => out::print(&text(file, &guide))?,
-                Format::Json => out::print_json(&json(file, &guide))?,
-            }
+            out::print_either(format, &text(file, &guide), &json(file, &guide))?;
         }
-        _ => out::print(&whole_text(&guide.document, args.full)?)?,
+        _ => out::print(&whole_text(&guide.document, args.full))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -94,10 +91,10 @@ async fn write_guide(
 ) -> Result<(), CliError> {
     let text = match existing {
         Some(file) if !full => match planned(client, file, guide, tasks).await {
-            Some(planned) => file.updated(&planned, &guide.document)?,
-            None => whole_text(&guide.document, full)?,
+            Some(planned) => file.updated(&planned, &guide.document),
+            None => whole_text(&guide.document, full),
         },
-        _ => whole_text(&guide.document, full)?,
+        _ => whole_text(&guide.document, full),
     };
     write(path, &text)
 }
@@ -124,7 +121,7 @@ async fn planned(
 }
 
 /// What authors write, or with `full` the whole document.
-fn whole_text(document: &TaskDocument, full: bool) -> Result<String, DocumentError> {
+fn whole_text(document: &TaskDocument, full: bool) -> String {
     match full {
         true => document::text(document),
         false => document::text(&authored(document)),
@@ -180,13 +177,14 @@ async fn export_all(
     };
     let tasks = guides::list(client, filters).await?;
     let mut results = Results::new(format);
-    let mut failures = Vec::new();
     for task in &tasks {
         let guide = match guides::read(client, &task.guid).await {
             Ok(guide) => guide,
             Err(error) => {
                 let (guid, name) = (&task.guid, sanitize(&task.name));
-                failures.push(format!("failed {guid}: {name}: {error}"));
+                let text = format!("failed {guid}: {name}: {error}");
+                let json = json!({"guid": guid, "error": out::call_error_json(&error)});
+                results.add_failure(&text, &json)?;
                 continue;
             }
         };
@@ -201,20 +199,15 @@ async fn export_all(
         write_guide(client, &path, file.as_ref(), &guide, &tasks, full).await?;
         results.add(&text(&path, &guide), &json(&path, &guide))?;
     }
-    results.end()?;
-    let written = tasks.len() - failures.len();
-    print_error(&format!("{written} written, {} failed", failures.len()));
-    failures.iter().for_each(|failure| print_error(failure));
     for file in existing {
         let path = sanitize(&file.path.display().to_string());
         print_error(&format!(
             "{path} is left as it is: the account has no such guide"
         ));
     }
-    Ok(match failures.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    let failed = results.failed();
+    let summary = format!("{} written, {failed} failed", tasks.len() - failed);
+    results.end(Some(&summary))
 }
 
 /// Letters and digits of the name, and the guid, as names are not unique.

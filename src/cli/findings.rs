@@ -1,4 +1,4 @@
-//! What the analysis says about a guide that is written.
+//! What the analysis says about a guide.
 
 use std::collections::BTreeSet;
 
@@ -18,47 +18,64 @@ use crate::{
     client::{CallError, Client},
     proto::v1::{
         Finding, FindingCounts, Place, Severity, TaskDocument, ValidateTaskRequest,
-        ValidateTaskResponse, ValidationOptions, validate_task_request::Source,
+        ValidationOptions, validate_task_request::Source,
     },
 };
 
-/// The most findings that are shown of one document; more are counted.
+/// The most findings that are shown of a guide that is written; more are counted.
 const MAX_FINDINGS: usize = 20;
 
-/// The warnings and errors of a document.
-#[derive(Debug)]
+/// The findings of a guide.
+#[derive(Debug, Default)]
 pub(super) struct Findings {
-    document: TaskDocument,
-    /// The first page of them, new ones first.
-    listed: Vec<Finding>,
-    /// How many of them the stored guide has, too.
-    known: usize,
+    /// The guide; empty if it cannot be read.
+    pub document: TaskDocument,
+    /// The text of its file.
+    pub file: String,
+    /// New ones first.
+    pub listed: Vec<Finding>,
+    pub counts: FindingCounts,
+    /// How many of those that are listed the stored guide has, too.
+    pub known: usize,
     /// The command that lists the findings of the stored guide.
-    lint_command: String,
-    counts: FindingCounts,
+    pub lint_command: String,
 }
 
 impl Findings {
-    /// Validates a document as what it will be: a new guide, or another form of the stored one
-    /// whose id it has.
+    /// All findings of a document as what it will be: a new guide, or another form of the stored
+    /// one whose id it has.
+    pub async fn of_document(
+        client: &Client,
+        document: TaskDocument,
+        options: ValidationOptions,
+    ) -> Result<Self, CallError> {
+        let found = validate(client, Source::Document(document.clone()), options).await?;
+        Ok(Self { document, ..found })
+    }
+
+    /// All findings of a stored guide.
+    pub async fn of_stored(
+        client: &Client,
+        guid: &str,
+        options: ValidationOptions,
+    ) -> Result<Self, CallError> {
+        let found = validate(client, Source::Guid(guid.to_owned()), options).await?;
+        // For titles and conditions; the findings are complete without them.
+        let stored = match found.listed.is_empty() {
+            true => None,
+            false => guides::read(client, guid).await.ok(),
+        };
+        let document = stored.map(|stored| stored.document).unwrap_or_default();
+        Ok(Self { document, ..found })
+    }
+
+    /// The warnings and errors of a document.
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
-        let source = Source::Document(document.clone());
-        let answer = validate(client, source, Severity::Warning).await?;
-        Ok(Self::new(document, answer))
+        Self::of_document(client, document, from(Severity::Warning)).await
     }
 
-    fn new(document: TaskDocument, answer: ValidateTaskResponse) -> Self {
-        Self {
-            document,
-            listed: answer.findings,
-            known: 0,
-            lint_command: String::new(),
-            counts: answer.counts.unwrap_or_default(),
-        }
-    }
-
-    /// Validates a document that replaces a stored guide. Findings that the stored guide has, too,
-    /// come last, and the text only counts them.
+    /// The warnings and errors of a document that replaces a stored guide. Findings that the stored
+    /// guide has, too, come last, and the text only counts them.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let guid = guides::guid(&document).to_owned();
         let all = Self::of(client, document).await?;
@@ -66,13 +83,12 @@ impl Findings {
             return Ok(all);
         }
         // All findings are shown as new if those of the stored guide cannot be read.
-        let stored = validate(client, Source::Guid(guid.clone()), Severity::Warning).await;
-        let stored = stored.map(|answer| answer.findings).unwrap_or_default();
+        let stored = validate(client, Source::Guid(guid.clone()), from(Severity::Warning)).await;
+        let stored = stored.unwrap_or_default().listed;
         let stored: BTreeSet<[&str; 5]> = stored.iter().map(key).collect();
-        let (known, new): (Vec<Finding>, Vec<Finding>) = all
-            .listed
-            .into_iter()
-            .partition(|finding| stored.contains(&key(finding)));
+        let findings = all.listed.into_iter();
+        let (known, new): (Vec<Finding>, Vec<Finding>) =
+            findings.partition(|finding| stored.contains(&key(finding)));
         Ok(Self {
             known: known.len(),
             lint_command: client.command(&format!("lint {guid}")),
@@ -83,33 +99,21 @@ impl Findings {
 
     /// The errors of a stored guide; `None` if it has none, or cannot be analyzed.
     pub async fn errors_of_stored(client: &Client, guid: &str) -> Option<Self> {
-        let source = Source::Guid(guid.to_owned());
-        let answer = validate(client, source, Severity::Error).await.ok()?;
-        if answer.findings.is_empty() {
-            return None;
-        }
-        let stored = guides::read(client, guid).await.ok();
-        let document = stored.map(|stored| stored.document);
-        Some(Self::new(document.unwrap_or_default(), answer))
-    }
-
-    pub fn errors(&self) -> i32 {
-        self.counts.errors
+        let found = Self::of_stored(client, guid, from(Severity::Error)).await;
+        found.ok().filter(|found| !found.listed.is_empty())
     }
 
     /// The new findings, each on a line, and how many others there are.
     pub fn text(&self) -> String {
         let new = self.listed.len() - self.known;
-        let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
-        let places = FindingPlaces::new(&self.document, "");
-        let lines = shown.map(|finding| match suggestion(finding) {
+        let places = FindingPlaces::new(self);
+        let lines = self.listed.iter().take(new.min(MAX_FINDINGS));
+        let lines = lines.map(|finding| match suggestion(finding) {
             Some(name) => format!("  {} Is {} meant?\n", places.line(finding), sanitize(name)),
             None => format!("  {}\n", places.line(finding)),
         });
         let mut text: String = lines.collect();
-        let total = self.counts.errors + self.counts.warnings;
-        let total = usize::try_from(total).unwrap_or_default();
-        match total.saturating_sub(self.known + new.min(MAX_FINDINGS)) {
+        match new.saturating_sub(MAX_FINDINGS) {
             0 => {}
             1 => text.push_str("  and 1 more finding\n"),
             more => text.push_str(&format!("  and {more} more findings\n")),
@@ -124,21 +128,26 @@ impl Findings {
         text + &format!("  {known}, which the stored guide has too: see `{command}`\n")
     }
 
-    /// The first findings and the counts of all.
-    fn json(&self) -> Value {
-        let shown = self.listed.iter().take(MAX_FINDINGS);
+    /// All findings and their counts.
+    pub fn json(&self) -> Value {
         json!({
-            "findings": document::json_list("Finding", shown).ok(),
-            "counts": document::json("FindingCounts", &self.counts).ok(),
+            "findings": document::json_list("Finding", &self.listed),
+            "counts": document::json("FindingCounts", &self.counts),
         })
     }
 }
 
 pub(super) type Analyzed = Option<Result<Findings, CallError>>;
 
+/// The first findings, and the counts of all.
 pub(super) fn json(analyzed: &Analyzed) -> Value {
     match analyzed {
-        Some(Ok(findings)) => findings.json(),
+        Some(Ok(findings)) => {
+            let mut json = findings.json();
+            let listed = json.get_mut("findings").and_then(Value::as_array_mut);
+            listed.into_iter().for_each(|it| it.truncate(MAX_FINDINGS));
+            json
+        }
         Some(Err(error)) => json!({"analysis_error": call_error_json(error)}),
         None => json!({}),
     }
@@ -152,31 +161,31 @@ pub(super) fn text(analyzed: &Analyzed) -> String {
     }
 }
 
-/// The first findings of a guide, as many as a page has.
+fn from(min_severity: Severity) -> ValidationOptions {
+    ValidationOptions {
+        min_severity: min_severity.into(),
+        ..ValidationOptions::default()
+    }
+}
+
 async fn validate(
     client: &Client,
     source: Source,
-    min_severity: Severity,
-) -> Result<ValidateTaskResponse, CallError> {
-    let options = ValidationOptions {
-        min_severity: min_severity.into(),
-        ..ValidationOptions::default()
-    };
-    client.call(validation_request(source, options)).await
-}
-
-/// A request for the findings of a guide. A document is validated as what it will be.
-pub(super) fn validation_request(
-    source: Source,
     options: ValidationOptions,
-) -> ValidateTaskRequest {
-    ValidateTaskRequest {
+) -> Result<Findings, CallError> {
+    let message = ValidateTaskRequest {
         replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
         options: Some(options),
         page_size: PAGE_SIZE,
         ..ValidateTaskRequest::default()
+    };
+    let mut found = Findings::default();
+    for page in client.pages(message).await? {
+        found.listed.extend(page.findings);
+        found.counts = page.counts.unwrap_or_default();
     }
+    Ok(found)
 }
 
 /// What identifies a finding both in a document and in a stored guide, whose paths differ.
@@ -208,8 +217,7 @@ pub(super) struct FindingPlaces<'a> {
 }
 
 impl<'a> FindingPlaces<'a> {
-    /// `file` is the text that has the document; empty for a stored guide.
-    pub fn new(document: &'a TaskDocument, file: &'a str) -> Self {
+    pub fn new(Findings { document, file, .. }: &'a Findings) -> Self {
         let lines = FieldLines::new(file);
         Self { document, lines }
     }

@@ -44,8 +44,12 @@ pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(
         GuideArg::Stored(guide) => {
             let client = client.ok_or_else(lint::needs_server)?;
             let guide = guides::find_guide_or_file(client, guide).await?;
-            let stored = guide.read(client).await?;
-            GuideFile::new(Path::new("-"), document::text(&stored.document)?)?
+            let document = guide.read(client).await?.document;
+            GuideFile {
+                path: "-".into(),
+                text: document::text(&document),
+                document,
+            }
         }
         GuideArg::File(file) => GuideFile::read(file)?,
     };

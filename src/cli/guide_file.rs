@@ -15,7 +15,7 @@ use jsonc_parser::{
 
 use super::{
     CliError,
-    document::{self, BYTE_ORDER_MARK, DocumentError},
+    document::{self, BYTE_ORDER_MARK},
     pairing::pairs,
     place::{DOCUMENT, GuidePlace},
 };
@@ -65,10 +65,10 @@ impl GuideFile {
             ));
         }
         let text = String::from_utf8(text).map_err(|_| "it is not a guide: it is not UTF-8")?;
-        Self::new(path, text).map_err(|error| error.to_string())
+        Self::new(path, text)
     }
 
-    pub fn new(path: &Path, text: String) -> Result<Self, DocumentError> {
+    pub fn new(path: &Path, text: String) -> Result<Self, String> {
         Ok(Self {
             path: path.to_owned(),
             document: document::parse(&text)?,
@@ -95,21 +95,15 @@ impl GuideFile {
     /// The text with what makes `target` of `planned`, which is what the file says. Other values,
     /// the order of keys, what is left out, and the form of the text stay. Where that is not
     /// possible, the text is written as an export writes it.
-    pub fn updated(
-        &self,
-        planned: &TaskDocument,
-        target: &TaskDocument,
-    ) -> Result<String, DocumentError> {
+    pub fn updated(&self, planned: &TaskDocument, target: &TaskDocument) -> String {
         let text = self.text.trim_start_matches(BYTE_ORDER_MARK);
         let edited = CstRootNode::parse(text, &ParseOptions::default());
         let edited = edited.ok().and_then(|root| {
             edit_guide(&root.object_value()?, &self.document, planned, target)?;
             Some(root.to_string())
         });
-        match edited.filter(|text| document::parse(text).is_ok()) {
-            Some(text) => Ok(text),
-            None => document::text(&authored(target)),
-        }
+        let edited = edited.filter(|text| document::parse(text).is_ok());
+        edited.unwrap_or_else(|| document::text(&authored(target)))
     }
 }
 
@@ -124,9 +118,12 @@ fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The `.json` files in a directory and below it, sorted. Hidden ones are left out, and links to
-/// directories are not followed.
+/// The file, or the `.json` files in a directory and below it, sorted. Hidden ones are left out, and
+/// links to directories are not followed.
 pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if !directory.is_dir() {
+        return Ok(vec![directory.to_owned()]);
+    }
     let mut files = Vec::new();
     find_files(directory, &mut files)
         .map_err(|error| CliError::Failed(format!("{}: {error}", directory.display())))?;
@@ -218,7 +215,7 @@ fn edit_guide(
     let difference = compare_whole(planned, target);
     let written = authored(target);
     if !difference.fields.is_empty() {
-        let text = document::message_text("Task", written.task.as_ref()?).ok()?;
+        let text = document::message_text("Task", written.task.as_ref()?);
         let task = guide.object_value_or_set("task");
         set_fields(
             &task,
@@ -247,7 +244,7 @@ fn edit_guide(
             continue;
         };
         let (element, said) = listed.get(base.guid.as_str())?;
-        let text = document::message_text("Step", written.steps.get(index)?).ok()?;
+        let text = document::message_text("Step", written.steps.get(index)?);
         let values = document::ast(&text)?;
         set_fields(element, &step.fields, values.as_object()?);
         for (key, managed) in &step.managed {
@@ -281,7 +278,7 @@ fn edit_guide(
                 Some(text) => text,
                 // The file leaves out a step that leads to a managed task.
                 None if known.contains(guid) => continue,
-                None => document::message_text("Step", written).ok()?,
+                None => document::message_text("Step", written),
             };
             steps.insert(index, input(&document::ast(&text)?));
         }

@@ -355,15 +355,8 @@ fn with_name(tasks: &[Task], name: &str) -> Result<Option<TaskId>, CliError> {
 
 /// The error for a name that none of these tasks has, with what to do.
 fn no_such_task(client: &Client, name: &str, tasks: &[Task]) -> CliError {
-    let lower = name.to_lowercase();
-    let names: Vec<String> = tasks.iter().map(|task| task.name.to_lowercase()).collect();
-    let meant = closest(&lower, names.iter().map(String::as_str));
-    let meant = tasks
-        .iter()
-        .zip(&names)
-        .find(|it| Some(it.1.as_str()) == meant);
-    let advice = match meant {
-        Some((task, _)) => format!("is {:?} meant?", sanitize(&task.name)),
+    let advice = match closest(name, tasks.iter().map(|task| task.name.as_str())) {
+        Some(name) => format!("is {:?} meant?", sanitize(name)),
         None => {
             let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
             format!("`{list}` lists the tasks of the account, `{history}` deleted ones")

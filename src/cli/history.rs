@@ -1,6 +1,7 @@
 //! `expertise history`, `expertise keep` and `expertise alias`.
 
 use clap::{ArgGroup, Args};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{
@@ -126,7 +127,7 @@ pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Re
     };
     let answer = client.call(message).await?;
     if format == Format::Json {
-        return out::print_json(&document::json("CreateRevisionResponse", &answer)?);
+        return out::print_json(&document::json("CreateRevisionResponse", &answer));
     }
     let revision = answer.revision.unwrap_or_default();
     let described = revision_text(&revision);
@@ -153,39 +154,31 @@ pub(super) async fn alias(
         remove,
     } = args;
     let task = guides::find_with_history(client, task).await?.to_string();
-    let former = match revision {
-        None => guides::find_revision(client, &task, alias).await?,
-        Some(_) => None,
-    };
-    let named = match (revision, remove) {
-        (None, false) => former,
-        _ => {
+    let former = guides::find_revision(client, &task, alias).await?;
+    let named = match revision.is_some() || *remove {
+        false => former.clone(),
+        true => {
             let message = SetRevisionAliasRequest {
                 task: task.clone(),
                 alias: alias.clone(),
                 revision: revision.clone().unwrap_or_default(),
             };
-            let answer = client.call(message).await?;
-            if let Some(former) = former.filter(|_| format == Format::Text) {
-                return out::print(&format!(
-                    "{alias} no longer names {}\n",
-                    revision_text(&former)
-                ));
-            }
-            answer.revision
+            client.call(message).await?.revision
         }
     };
     if format == Format::Json {
-        let named = named
-            .map(|it| document::json("TaskRevision", &it))
-            .transpose()?;
-        return out::print_json(&serde_json::json!({"revision": named}));
+        let named = named.map(|it| document::json("TaskRevision", &it));
+        return out::print_json(&json!({"revision": named}));
     }
-    match named {
-        Some(revision) => out::print(&format!("{alias} is {}\n", revision_text(&revision))),
-        None if *remove => out::print(&format!("{alias} names no revision of {task}\n")),
-        None => Err(CliError::Failed(format!(
-            "{alias} names no revision of {task}"
-        ))),
+    let is_missing = named.is_none() && !remove;
+    let text = match (named, former) {
+        (Some(revision), _) => format!("is {}", revision_text(&revision)),
+        (None, Some(former)) => format!("no longer names {}", revision_text(&former)),
+        (None, None) => format!("names no revision of {task}"),
+    };
+    let text = format!("{alias} {text}");
+    match is_missing {
+        true => Err(CliError::Failed(text)),
+        false => out::print(&(text + "\n")),
     }
 }

@@ -15,15 +15,15 @@ use super::{
     CliError, Format,
     findings::{Analyzed, Findings},
     guide_file::GuideFile,
-    guides::{self, StoredGuide},
+    guides,
     imported::{ImportedGuide, OutcomeCounts},
     out::{self, Results, print_error, sanitize},
     pairing::{lock_changed, refuse_fixed_fields},
-    place::GuidePlace,
+    place,
     signals::Interrupts,
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     config::{DEFAULT_MAX_MESSAGE_BYTES, value},
     domain::{ids::RequestId, sha256::Sha256},
     proto::v1::{
@@ -100,7 +100,7 @@ pub(super) async fn import(
         sent_counts: HashMap::new(),
         results: Results::new(format),
         counts: OutcomeCounts::default(),
-        failures: Vec::new(),
+        skipped: 0,
         stopped: None,
         is_undecided: false,
     };
@@ -138,8 +138,8 @@ struct ImportRun<'a> {
     sent_counts: HashMap<Uuid, u32>,
     results: Results,
     counts: OutcomeCounts,
-    /// Failures of files that were tried.
-    failures: Vec<String>,
+    /// How many files are not tried.
+    skipped: usize,
     /// Why the remaining files are not tried.
     stopped: Option<&'static str>,
     /// Whether a failed file may have been imported all the same.
@@ -183,11 +183,11 @@ impl ImportRun<'_> {
             message.request_id = request_id.to_string();
         }
         let answer = client.call(message).await.map_err(|error| {
-            let error = guides::with_advice(client, error, guides::guid(&file.document));
-            match (&stored, error.reason.as_str()) {
-                (Some(stored), "ABSENT_STEPS") => with_titles(error, stored),
-                _ => error,
+            let mut error = guides::with_advice(client, error, guides::guid(&file.document));
+            if let (Some(stored), "ABSENT_STEPS") = (&stored, error.reason.as_str()) {
+                place::name_steps(&mut error, &stored.document);
             }
+            error
         })?;
         let mut imported = ImportedGuide {
             file: file.path.display().to_string(),
@@ -198,7 +198,8 @@ impl ImportRun<'_> {
         };
         imported.findings = self.findings(&imported, &file).await;
         if imported.answer.outcome() == ImportOutcome::Created {
-            imported.namesake = self.namesake(&imported).await;
+            let note = self.note_on_namesake(&imported).await;
+            imported.notes.extend(note);
         }
         Ok(imported)
     }
@@ -233,9 +234,9 @@ impl ImportRun<'_> {
         Some(Findings::of(self.client, shown).await)
     }
 
-    /// Another task with the name and product of a new one. Skipped with --as-new and --quiet, and
-    /// with --request-id or an external id, as repeating such an import creates no second task.
-    async fn namesake(&self, imported: &ImportedGuide) -> Option<String> {
+    /// Names another task with the name and product of a new one. Skipped with --as-new and --quiet,
+    /// and with --request-id or an external id, as repeating such an import creates no second task.
+    async fn note_on_namesake(&self, imported: &ImportedGuide) -> Option<String> {
         let task = imported.answer.task.as_ref()?;
         let ImportArgs {
             as_new,
@@ -255,33 +256,26 @@ impl ImportRun<'_> {
         // A failure is ignored, as the import itself has succeeded.
         let named = guides::list(self.client, filters).await.unwrap_or_default();
         let is_other = |other: &Task| other.guid != task.guid;
-        named.into_iter().find(is_other).map(|other| other.guid)
+        let other = named.into_iter().find(is_other)?.guid;
+        Some(format!(
+            "warning: task {other} has the same name and product: each import of this file creates \
+             a task; set its task.guid to {other} to update that one"
+        ))
     }
 
     fn add(&mut self, imported: &ImportedGuide) -> Result<(), CliError> {
         self.counts.add(imported.answer.outcome());
-        let is_text = self.results.is_text();
-        if self.args.quiet && is_text {
+        if self.args.quiet && self.results.is_text() {
             return Ok(());
         }
-        self.results.add(&imported.text(), &imported.json()?)?;
-        if let Some(other) = imported.namesake.as_ref().filter(|_| is_text) {
-            print_error(&format!(
-                "warning: {} has no task.guid, but the name and product of task {other}: each \
-                 import of it creates a task; set its task.guid to {other} to update that one",
-                sanitize(&imported.file)
-            ));
-        }
-        Ok(())
+        self.results.add(&imported.text(), &imported.json())
     }
 
     fn add_failure(&mut self, file: &Path, error: &CliError) -> Result<(), CliError> {
-        self.counts.failed += 1;
         let path = file.display().to_string();
         let text = format!("failed {}: {error}", sanitize(&path));
         let json = json!({"file": path, "error": out::error_json(error)});
         self.results.add_failure(&text, &json)?;
-        self.failures.push(text);
         let CliError::Refused(error) = error else {
             return Ok(());
         };
@@ -304,7 +298,7 @@ impl ImportRun<'_> {
 
     /// Counts a file that is not tried. In text, the last lines say how many these are.
     fn skip(&mut self, file: &Path, reason: &str) -> Result<(), CliError> {
-        self.counts.failed += 1;
+        self.skipped += 1;
         if self.results.is_text() {
             return Ok(());
         }
@@ -317,23 +311,16 @@ impl ImportRun<'_> {
     /// import the rest of the files. Without the id, files would be imported twice.
     fn end(self, interrupted_after: Option<usize>) -> Result<ExitCode, CliError> {
         let files = self.args.files.len();
-        let not_tried = self.counts.failed - self.failures.len();
-        if files > 1 && self.results.is_text() {
-            print_error(&self.counts.line(None, self.args.dry_run));
-            if !self.args.quiet {
-                self.failures
-                    .iter()
-                    .for_each(|failure| print_error(failure));
-            }
-            match (self.stopped, not_tried) {
-                (Some(reason), 1) => print_error(&format!("1 file was not tried, as {reason}")),
-                (Some(reason), count) if count > 1 => {
-                    print_error(&format!("{count} files were not tried, as {reason}"));
-                }
-                _ => {}
-            }
+        let failed = self.results.failed() + self.skipped;
+        let counts = self.counts.line(None, failed, self.args.dry_run);
+        let code = self.results.end((files > 1).then_some(&*counts))?;
+        if let Some(reason) = self.stopped.filter(|_| self.skipped > 0) {
+            let skipped = match self.skipped {
+                1 => "1 file was".to_owned(),
+                count => format!("{count} files were"),
+            };
+            print_error(&format!("{skipped} not tried, as {reason}"));
         }
-        self.results.end()?;
         let resume = format!(
             "to resume, run the same command with --request-id {}",
             self.id
@@ -343,15 +330,12 @@ impl ImportRun<'_> {
             print_error(&format!(
                 "interrupted after {done} of {files} files: {resume}"
             ));
-        } else if is_incomplete && !self.args.dry_run {
+            return Ok(ExitCode::FAILURE);
+        }
+        if is_incomplete && !self.args.dry_run {
             print_error(&resume);
         }
-        Ok(
-            match self.counts.failed == 0 && interrupted_after.is_none() {
-                true => ExitCode::SUCCESS,
-                false => ExitCode::FAILURE,
-            },
-        )
+        Ok(code)
     }
 }
 
@@ -359,13 +343,4 @@ fn hashed_id(parts: &[&[u8]]) -> Uuid {
     let mut digest = Sha256::default();
     parts.iter().for_each(|part| digest.update(part));
     uuid::Builder::from_custom_bytes(digest.finish()).into_uuid()
-}
-
-/// Adds the titles of the steps that a document leaves out.
-fn with_titles(mut error: CallError, stored: &StoredGuide) -> CallError {
-    for violation in &mut error.violations {
-        let place = GuidePlace::find(&stored.document, "", ("", &violation.field));
-        violation.place = place.and_then(|it| it.label()).unwrap_or_default();
-    }
-    error
 }

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    CliError,
     changes::{self, Change},
     document,
     findings::{self, Analyzed},
     guides::undo_note,
-    out::{sanitize, step_count, with_members},
+    out::{print_error, sanitize, step_count, with_members},
 };
 use crate::proto::v1::{ImportOutcome, ImportTaskResponse};
 
@@ -18,12 +17,10 @@ pub(super) struct ImportedGuide {
     pub answer: ImportTaskResponse,
     pub dry_run: bool,
     pub changes: Vec<Change>,
-    /// Lines about what the command has done to the document.
+    /// Lines about what the command has done to the document, or has found in the account.
     pub notes: Vec<String>,
     /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Analyzed,
-    /// Another task with the name and product of a new one.
-    pub namesake: Option<String>,
 }
 
 impl ImportedGuide {
@@ -61,12 +58,12 @@ impl ImportedGuide {
     }
 
     /// The response, with the file and what was done.
-    pub fn json(&self) -> Result<Value, CliError> {
+    pub fn json(&self) -> Value {
         let answer = ImportTaskResponse {
             document: None,
             ..self.answer.clone()
         };
-        let response = document::json("ImportTaskResponse", &answer)?;
+        let response = document::json("ImportTaskResponse", &answer);
         let response = with_members(
             response,
             json!({
@@ -75,10 +72,15 @@ impl ImportedGuide {
                 "guid": Some(self.guid()).filter(|guid| !guid.is_empty()),
                 "changes": Some(&self.changes).filter(|changes| !changes.is_empty()),
                 "notes": Some(&self.notes).filter(|notes| !notes.is_empty()),
-                "same_name_as": self.namesake,
             }),
         );
-        Ok(with_members(response, findings::json(&self.findings)))
+        with_members(response, findings::json(&self.findings))
+    }
+}
+
+pub(super) fn print_ignored(paths: &[String]) {
+    for path in paths {
+        print_error(&format!("ignored: {}", sanitize(path)));
     }
 }
 
@@ -87,7 +89,6 @@ pub(super) struct OutcomeCounts {
     created: usize,
     updated: usize,
     unchanged: usize,
-    pub failed: usize,
 }
 
 impl OutcomeCounts {
@@ -100,12 +101,11 @@ impl OutcomeCounts {
     }
 
     /// The counts in a line; `deleted` is that of other guides.
-    pub fn line(&self, deleted: Option<usize>, dry_run: bool) -> String {
+    pub fn line(&self, deleted: Option<usize>, failed: usize, dry_run: bool) -> String {
         let Self {
             created,
             updated,
             unchanged,
-            failed,
         } = self;
         let to_be = if dry_run { "to be " } else { "" };
         let deleted = deleted.map(|count| format!("{count} {to_be}deleted, "));

@@ -3,7 +3,7 @@
 mod local;
 mod report;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use clap::{Args, ValueEnum, ValueHint};
 
@@ -14,8 +14,7 @@ use self::{
 };
 use super::{
     CliError, Format,
-    document::DocumentError,
-    findings::validation_request,
+    findings::Findings,
     guide_file::{GuideFile, files_in},
     guide_ref::{GuideArg, GuideRef},
     guides,
@@ -28,10 +27,7 @@ use crate::{
         translation::Language,
         validation::{Rule, UncheckedVariable},
     },
-    proto::v1::{
-        Finding, FindingCounts, RuleSetting, Severity, TaskDocument, ValidationOptions,
-        validate_task_request::Source,
-    },
+    proto::v1::{RuleSetting, Severity, ValidationOptions},
 };
 
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -104,16 +100,19 @@ fn rule_setting(text: &str) -> Result<RuleSetting, String> {
 }
 
 /// What was found in a guide.
-#[derive(Default)]
 struct Checked {
-    findings: Vec<Finding>,
-    counts: FindingCounts,
+    findings: Findings,
     /// Variables that look misspelt, but that another guide of the account may set.
     unchecked: Vec<UncheckedVariable>,
-    /// The guide; empty if it cannot be read.
-    document: TaskDocument,
-    /// The text of its file.
-    text: String,
+}
+
+impl From<Findings> for Checked {
+    fn from(findings: Findings) -> Self {
+        Self {
+            findings,
+            unchecked: Vec::new(),
+        }
+    }
 }
 
 enum LintedGuide<'a> {
@@ -149,23 +148,23 @@ pub(super) async fn lint(
         _ => None,
     });
     let local = check_files(&files.collect::<Vec<_>>(), &options, lint.closed)?;
-    let mut report = LintReport::new(lint, format, !local.is_empty());
+    let (mut report, is_local) = (LintReport::new(format), !local.is_empty());
     let mut local = local.into_iter();
     for (name, guide) in guides {
         let checked = match guide {
-            Ok(LintedGuide::Stored(guide)) => check_stored(client, guide, &options).await,
+            Ok(LintedGuide::Stored(guide)) => check_stored(client, guide, options.clone()).await,
             Ok(LintedGuide::File(file)) if lint.online => {
-                check_online(client, *file, &options).await
+                check_online(client, *file, options.clone()).await
             }
             Ok(LintedGuide::File(_)) => match local.next() {
                 Some(checked) => checked,
-                None => Err(DocumentError::Contract.into()),
+                None => continue,
             },
             Err(error) => Err(CliError::Failed(error)),
         };
         report.add(&name, checked)?;
     }
-    report.end()
+    report.end(lint, is_local)
 }
 
 /// The guide, or those of a directory, with their names, or why they cannot be read.
@@ -176,24 +175,20 @@ fn guides_of(guide: &GuideArg) -> Vec<(String, Result<LintedGuide<'_>, String>)>
         }
         GuideArg::File(path) => path,
     };
-    let files = match path.is_dir() {
-        true => files_in(path).map_err(|error| error.to_string()),
-        false => Ok(vec![path.clone()]),
-    };
-    let files = match files {
-        Ok(files) if files.is_empty() => Err("it has no .json files".to_owned()),
-        files => files,
-    };
-    match files {
-        Ok(files) => files
-            .into_iter()
-            .map(|path| {
-                let file = GuideFile::read_up_to(&path, MAX_MESSAGE_BYTES as u64);
+    let name = |path: &Path| path.display().to_string();
+    match files_in(path) {
+        Err(error) => vec![(name(path), Err(error.to_string()))],
+        Ok(files) if files.is_empty() => {
+            vec![(name(path), Err("it has no .json files".to_owned()))]
+        }
+        Ok(files) => {
+            let read = files.iter().map(|path| {
+                let file = GuideFile::read_up_to(path, MAX_MESSAGE_BYTES as u64);
                 let file = file.map(|file| LintedGuide::File(Box::new(file)));
-                (path.display().to_string(), file)
-            })
-            .collect(),
-        Err(error) => vec![(path.display().to_string(), Err(error))],
+                (name(path), file)
+            });
+            read.collect()
+        }
     }
 }
 
@@ -211,59 +206,32 @@ fn options(lint: &LintArgs) -> ValidationOptions {
 async fn check_stored(
     client: Option<&Client>,
     guide: &GuideRef,
-    options: &ValidationOptions,
+    options: ValidationOptions,
 ) -> Result<Checked, CliError> {
     let client = client.ok_or_else(needs_server)?;
     let guide = guides::find_guide_or_file(client, guide).await?;
-    if guide.revision.is_some() {
-        let document = guide.read(client).await?.document;
-        let source = Source::Document(document.clone());
-        let checked = check_by_server(client, source, options).await?;
-        return Ok(Checked {
-            document,
-            ..checked
-        });
-    }
-    let source = Source::Guid(guide.task.to_string());
-    let mut checked = check_by_server(client, source, options).await?;
-    if !checked.findings.is_empty() {
-        // For titles and conditions; the findings are complete without them.
-        let stored = guide.read(client).await.ok();
-        checked.document = stored.map(|stored| stored.document).unwrap_or_default();
-    }
-    Ok(checked)
+    let found = match guide.revision {
+        Some(_) => {
+            let document = guide.read(client).await?.document;
+            Findings::of_document(client, document, options).await?
+        }
+        None => Findings::of_stored(client, &guide.task.to_string(), options).await?,
+    };
+    Ok(found.into())
 }
 
 async fn check_online(
     client: Option<&Client>,
     file: GuideFile,
-    options: &ValidationOptions,
+    options: ValidationOptions,
 ) -> Result<Checked, CliError> {
     let client = client.ok_or_else(needs_server)?;
     decoded(&file)?;
-    let source = Source::Document(file.document.clone());
-    let checked = check_by_server(client, source, options).await?;
-    Ok(Checked {
-        document: file.document,
-        text: file.text,
-        ..checked
-    })
+    let found = Findings::of_document(client, file.document, options).await?;
+    let file = file.text;
+    Ok(Findings { file, ..found }.into())
 }
 
 pub(super) fn needs_server() -> CliError {
     CliError::Failed("it cannot be checked without a server: set --server".to_owned())
-}
-
-async fn check_by_server(
-    client: &Client,
-    source: Source,
-    options: &ValidationOptions,
-) -> Result<Checked, CliError> {
-    let mut checked = Checked::default();
-    let message = validation_request(source, options.clone());
-    for page in client.pages(message).await? {
-        checked.findings.extend(page.findings);
-        checked.counts = page.counts.unwrap_or_default();
-    }
-    Ok(checked)
 }

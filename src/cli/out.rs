@@ -1,6 +1,9 @@
 //! What commands print: lines and trees for people, JSON for scripts.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use clap::{Args, ValueEnum};
 use console::Term;
@@ -68,12 +71,20 @@ pub(super) fn print_list<M: Message, const N: usize>(
     row: impl Fn(&M) -> [String; N],
 ) -> Result<(), CliError> {
     match format {
-        Format::Json => print_array(document::json_list(name, messages)?),
+        Format::Json => print_array(document::json_list(name, messages)),
         Format::Text if messages.is_empty() => Ok(()),
         Format::Text => {
             let rows: Vec<[String; N]> = messages.iter().map(row).collect();
             print_text(&table(columns, &rows))
         }
+    }
+}
+
+/// Prints a text, or JSON in place of it.
+pub(super) fn print_either(format: Format, text: &str, json: &Value) -> Result<(), CliError> {
+    match format {
+        Format::Text => print_text(text),
+        Format::Json => print_json(json),
     }
 }
 
@@ -87,41 +98,67 @@ pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
 pub(super) struct Results {
     format: Format,
     count: usize,
+    /// The first line of each failure.
+    failures: Vec<String>,
 }
 
 impl Results {
     pub fn new(format: Format) -> Self {
-        Self { format, count: 0 }
+        Self {
+            format,
+            count: 0,
+            failures: Vec::new(),
+        }
     }
 
     pub fn is_text(&self) -> bool {
         self.format == Format::Text
     }
 
+    pub fn failed(&self) -> usize {
+        self.failures.len()
+    }
+
     pub fn add(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
+        self.count += 1;
         if self.format == Format::Text {
             return print_text(text);
         }
-        let lead = if self.count == 0 { "[\n" } else { ",\n" };
-        self.count += 1;
+        let lead = if self.count == 1 { "[\n" } else { ",\n" };
         print(&format!("{lead}{}", escape_formatting(&json.to_string())))
     }
 
     /// Prints one that failed: its text to standard error.
     pub fn add_failure(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
+        let first = text.lines().next().unwrap_or_default();
+        self.failures.push(first.trim_end_matches(':').to_owned());
         match self.format {
-            Format::Text => print_note(text),
-            Format::Json => self.add("", json)?,
+            Format::Text => {
+                self.count += 1;
+                print_note(text);
+                Ok(())
+            }
+            Format::Json => self.add("", json),
         }
-        Ok(())
     }
 
-    pub fn end(self) -> Result<(), CliError> {
+    /// Ends the list, and returns the exit code. A summary on standard error is followed by the
+    /// failures again, unless nothing else was printed.
+    pub fn end(self, summary: Option<&str>) -> Result<ExitCode, CliError> {
         match (self.format, self.count) {
-            (Format::Text, _) => Ok(()),
-            (Format::Json, 0) => print("[]\n"),
-            (Format::Json, _) => print("\n]\n"),
+            (Format::Text, count) => {
+                let is_repeated = summary.is_some() && count > 1;
+                let failures = self.failures.iter().filter(|_| is_repeated);
+                let lines = summary.into_iter().chain(failures.map(String::as_str));
+                lines.for_each(print_error);
+            }
+            (Format::Json, 0) => print("[]\n")?,
+            (Format::Json, _) => print("\n]\n")?,
         }
+        Ok(match self.failures.is_empty() {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        })
     }
 }
 
@@ -130,7 +167,7 @@ pub(super) fn print_array(messages: impl IntoIterator<Item = Value>) -> Result<(
     for message in messages {
         results.add("", &message)?;
     }
-    results.end()
+    results.end(None).map(|_| ())
 }
 
 /// The message of a response with further members.

@@ -1,8 +1,11 @@
 //! The place in a guide that a finding is about.
 
 use super::{out::sanitize, wording};
-use crate::messages::managed_documents::managed_documents;
-use crate::proto::v1::{DependencyGroup, FeedbackValue, Step, TaskDocument, dependency_node::Node};
+use crate::{
+    client::CallError,
+    messages::managed_documents::managed_documents,
+    proto::v1::{DependencyGroup, FeedbackValue, Step, TaskDocument, dependency_node::Node},
+};
 
 /// Begins the path of a finding in a document. Paths in a stored guide begin at the task or step.
 pub(super) const DOCUMENT: &str = "document";
@@ -167,4 +170,12 @@ impl<'a> GuidePlace<'a> {
 fn indexed(part: &str) -> (&str, Option<usize>) {
     let (name, index) = part.split_once('[').unwrap_or((part, ""));
     (name, index.strip_suffix(']').and_then(|it| it.parse().ok()))
+}
+
+/// Adds the titles of the steps to the violations that name them by their ids.
+pub(super) fn name_steps(error: &mut CallError, document: &TaskDocument) {
+    for violation in &mut error.violations {
+        let place = GuidePlace::find(document, "", ("", &violation.field));
+        violation.place = place.and_then(|it| it.label()).unwrap_or_default();
+    }
 }

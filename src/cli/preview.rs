@@ -106,7 +106,7 @@ pub(super) async fn preview(
         out::print_error(&sanitize(&warning));
     }
     if format == Format::Json {
-        return out::print_json(&document::json("PreviewTaskResponse", &preview)?);
+        return out::print_json(&document::json("PreviewTaskResponse", &preview));
     }
     let audiences = match args.explain {
         true => audiences(client, args, source, &preview).await,

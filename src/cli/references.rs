@@ -1,6 +1,6 @@
 //! `expertise references`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use clap::{ArgGroup, Args};
 
@@ -12,8 +12,7 @@ use super::{
 use crate::{
     client::Client,
     config::{TaskRef, value},
-    domain::analysis::parse_account_name,
-    proto::v1::{ListReferencesRequest, ListTasksRequest, Reference, ReferenceKind},
+    proto::v1::{ListReferencesRequest, ListTasksRequest, Reference},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -30,9 +29,6 @@ pub struct ReferencesArgs {
     #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
     pub answer: Option<String>,
 }
-
-/// The most tasks that are named with commands for their own names.
-const MAX_OWN_NAMES: usize = 3;
 
 pub(super) async fn references(
     client: &Client,
@@ -53,11 +49,9 @@ pub(super) async fn references(
     let listed = client.list(message, |page| page.references).await?;
     let mut names = BTreeMap::new();
     if format == Format::Text {
-        let advice = match listed.is_empty() {
-            true => nothing_found(client, args),
-            false => other_names(client, args, &listed),
-        };
-        print_note(&sanitize(&advice));
+        if listed.is_empty() {
+            print_note(&sanitize(&nothing_found(client, args)));
+        }
         // A reference has the id of its task alone.
         let tasks = guides::list(client, ListTasksRequest::default()).await?;
         names.extend(tasks.into_iter().map(|task| (task.guid, task.name)));
@@ -88,38 +82,6 @@ fn nothing_found(client: &Client, args: &ReferencesArgs) -> String {
         }
     };
     format!("nothing in {place} sets or reads {variable}{answered}: {advice}")
-}
-
-/// Where the other name of the variable is read. An observation sets its own name, which only its
-/// task reads, and the full one.
-fn other_names(client: &Client, args: &ReferencesArgs, listed: &[Reference]) -> String {
-    let Some(variable) = &args.variable else {
-        return String::new();
-    };
-    match (&args.task, parse_account_name(variable)) {
-        (Some(_), None) => format!(
-            "conditions may read it by its full name, too: `{}` lists them, with the product of \
-             the step that sets it",
-            client.command(&format!(
-                "references --variable components.PRODUCT.{variable}"
-            ))
-        ),
-        (None, Some((_, own))) => {
-            let setters = listed.iter().filter(|it| it.kind() == ReferenceKind::Sets);
-            let tasks: BTreeSet<&str> = setters
-                .filter_map(|it| Some(it.place.as_ref()?.task.as_str()))
-                .collect();
-            let commands = tasks.into_iter().take(MAX_OWN_NAMES).map(|task| {
-                let command = format!("references --task {task} --variable {own}");
-                format!("`{}`", client.command(&command))
-            });
-            match commands.collect::<Vec<String>>().as_slice() {
-                [] => String::new(),
-                commands => format!("readers of the own name: {}", commands.join(", ")),
-            }
-        }
-        _ => String::new(),
-    }
 }
 
 fn row(reference: &Reference, names: &BTreeMap<String, String>) -> [String; 6] {

@@ -11,7 +11,7 @@ use super::{
     guide_ref::{GuideRef, revision_ref},
     guides,
     out::{self, print_error, sanitize, with_members},
-    place::GuidePlace,
+    place::{self, GuidePlace},
 };
 use crate::{
     client::{CallError, Client},
@@ -78,17 +78,12 @@ pub(super) async fn restore(
         validate_only: true,
     };
     let mut answer = send(client, message.clone(), &document).await?;
+    let plan = text(&revision, &answer, true)
+        + &changes::text(&changes, 2)
+        + &remarks(&document, &answer, true);
     let is_written = !args.dry_run && answer.outcome() != ImportOutcome::Unchanged;
     if is_written {
-        if !args.force {
-            print_error(text(&revision, &answer, true).trim_end());
-        }
-        if !changes.is_empty() {
-            out::print_note(&changes::text(&changes, 2));
-        }
-        remarks(&document, &answer, true)
-            .iter()
-            .for_each(|line| print_error(line));
+        out::print_note(&plan);
         if !args.force && !confirm::agrees("restore this revision?") {
             print_error("Nothing was restored.");
             return Ok(ExitCode::FAILURE);
@@ -100,23 +95,18 @@ pub(super) async fn restore(
         };
         answer = send(client, message, &document).await?;
     }
-    if format == Format::Json {
-        let response = document::json("RestoreRevisionResponse", &answer)?;
-        let members = json!({"dry_run": args.dry_run, "changes": changes});
-        out::print_json(&with_members(response, members))?;
-        return Ok(ExitCode::SUCCESS);
+    match format {
+        Format::Json => {
+            let response = document::json("RestoreRevisionResponse", &answer);
+            let members = json!({"dry_run": args.dry_run, "changes": changes});
+            out::print_json(&with_members(response, members))?;
+        }
+        Format::Text if is_written => {
+            let done = text(&revision, &answer, false) + &remarks(&document, &answer, false);
+            out::print_text(&done)?;
+        }
+        Format::Text => out::print_text(&plan)?,
     }
-    out::print(&text(&revision, &answer, args.dry_run))?;
-    if args.dry_run {
-        out::print_text(&changes::text(&changes, 2))?;
-    }
-    let remarks = remarks(&document, &answer, args.dry_run);
-    out::print(
-        &remarks
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect::<String>(),
-    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -126,26 +116,22 @@ async fn send(
     document: &TaskDocument,
 ) -> Result<RestoreRevisionResponse, CliError> {
     let guid = message.task.clone();
-    let error = match client.call(message).await {
+    let mut error = match client.call(message).await {
         Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
     Err(match error.reason.as_str() {
         "ETAG_MISMATCH" => CliError::changed_since(&guid),
-        "REVISION_UNRESTORABLE" => with_steps(error, document).into(),
+        "REVISION_UNRESTORABLE" => {
+            // The flag in place of the field of the contract.
+            let (field, flag) = ("`skip_missing_subtasks`", "`--skip-missing-subtasks`");
+            error.message = error.message.replace(field, flag);
+            place::name_steps(&mut error, document);
+            error.into()
+        }
         "EXTERNAL_ID_TAKEN" => with_advice(client, error, document).await.into(),
         _ => error.into(),
     })
-}
-
-/// Names the flag in place of the field of the contract, and the steps by their titles.
-fn with_steps(mut error: CallError, document: &TaskDocument) -> CallError {
-    let (field, flag) = ("`skip_missing_subtasks`", "`--skip-missing-subtasks`");
-    error.message = error.message.replace(field, flag);
-    for violation in &mut error.violations {
-        violation.place = step_label(document, &violation.field).unwrap_or_default();
-    }
-    error
 }
 
 /// Names the guide that has taken the place.
@@ -170,10 +156,6 @@ async fn with_advice(client: &Client, mut error: CallError, document: &TaskDocum
     error
 }
 
-fn step_label(document: &TaskDocument, step: &str) -> Option<String> {
-    GuidePlace::find(document, "", ("", step))?.label()
-}
-
 fn text(revision: &TaskRevision, answer: &RestoreRevisionResponse, dry_run: bool) -> String {
     let TaskRevision { task, revision, .. } = revision;
     let done = match (answer.outcome(), dry_run) {
@@ -194,14 +176,11 @@ fn text(revision: &TaskRevision, answer: &RestoreRevisionResponse, dry_run: bool
 }
 
 /// What is not as in the revision.
-fn remarks(
-    document: &TaskDocument,
-    answer: &RestoreRevisionResponse,
-    dry_run: bool,
-) -> Vec<String> {
+fn remarks(document: &TaskDocument, answer: &RestoreRevisionResponse, dry_run: bool) -> String {
     let skipped = answer.skipped_steps.iter().map(|step| {
-        let label = step_label(document, step).unwrap_or_else(|| format!("step {step}"));
-        format!("  left out: {label}, as the task that it refers to is deleted")
+        let label = GuidePlace::find(document, "", ("", step)).and_then(|it| it.label());
+        let label = label.unwrap_or_else(|| format!("step {step}"));
+        format!("  left out: {label}, as the task that it refers to is deleted\n")
     });
     let managed = all_managed(&document.steps).into_iter();
     let replaced = managed.filter_map(|(value, _)| {
@@ -210,7 +189,7 @@ fn remarks(
         let new = if dry_run { "a new task" } else { new };
         Some(format!(
             "  replaced: \"{}\" is now {new}, as {former} was changed after the guide had let it \
-             go; {former} stays as it is",
+             go; {former} stays as it is\n",
             sanitize(&value.value)
         ))
     });

@@ -43,7 +43,7 @@ pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Re
     let found = guides::find_guide(client, &args.guide).await?;
     let document = found.read(client).await?.document;
     if format == Format::Json {
-        return out::print(&document::text(&document)?);
+        return out::print(&document::text(&document));
     }
     let mut languages = Vec::new();
     let mut tag = args.language.as_ref().map(ToString::to_string);
@@ -245,7 +245,7 @@ impl GuideTree {
 }
 
 fn field_json(step: &Step, field: &str) -> Value {
-    let json = document::json("Step", step).unwrap_or_default();
+    let json = document::json("Step", step);
     json.get(field).cloned().unwrap_or_default()
 }
 

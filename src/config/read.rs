@@ -188,7 +188,9 @@ fn masked(setting: &Arg, text: &str) -> String {
     let is_database = value_type == TypeId::of::<DatabaseUrl>();
     match value_type == TypeId::of::<Secret>() {
         true => MASK.to_owned(),
-        false if is_database || text.contains('@') => database_url::mask(text),
+        false if is_database || text.contains('@') && !setting.is_positional() => {
+            database_url::mask(text)
+        }
         false => text.to_owned(),
     }
 }

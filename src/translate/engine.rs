@@ -51,7 +51,7 @@ pub(super) struct Engine {
 /// Why a request failed. It is displayed on one line, without the texts, the API key or the
 /// address of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
+pub(super) enum EngineError {
     /// It is down, slow or busy. A retry may succeed.
     #[error("the engine does not answer: {reason}")]
     Unavailable {
@@ -68,15 +68,19 @@ pub enum EngineError {
 }
 
 impl Engine {
-    pub fn new(config: &TranslateConfig) -> Result<Self, reqwest::Error> {
+    pub fn new(config: &TranslateConfig) -> Result<Self, TranslateError> {
         let TranslateConfig {
             translation,
             connection,
         } = config;
         let url = translation.engine_url().to_owned();
+        let client = http_client::client(translation.timeout, &url);
+        let client = client.map_err(|error| {
+            TranslateError::Ended(format!("the engine cannot be called: {error}"))
+        })?;
         Ok(Self {
             kind: translation.engine,
-            client: http_client::client(translation.timeout, &url)?,
+            client,
             url,
             api_key: translation.engine_api_key.clone(),
             source_language: translation.source_language.as_str().to_owned(),
@@ -96,10 +100,11 @@ impl Engine {
             EngineKind::Apertium => ("listPairs", "Apertium's APY (`apertium-apy`)"),
         };
         let answer = self.client.get(format!("{}/{list}", self.url)).send().await;
-        answer.map(drop).map_err(|error| TranslateError::NoEngine {
-            reason: unavailable(error),
-            start,
-            url: self.url.clone(),
+        answer.map(drop).map_err(|error| {
+            let (reason, url) = (unavailable(error), &self.url);
+            TranslateError::Ended(format!(
+                "{reason}: start {start} at {url}, or set another URL with --engine-url"
+            ))
         })
     }
 

@@ -50,7 +50,10 @@ pub async fn run(
     run.progress.spinner = spinner();
     let outcome = tokio::select! {
         outcome = run.translate_all(first_page(config, task)) => outcome,
-        Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
+        Ok(()) = signal::ctrl_c() => {
+            let reason = "interrupted: the rest is left for the next run";
+            Err(TranslateError::Ended(reason.to_owned()))
+        },
     };
     let Progress { summary, spinner } = run.progress;
     spinner.iter().for_each(ProgressBar::finish_and_clear);
@@ -66,7 +69,7 @@ pub async fn list_work(
     let listed = client
         .list(first_page(config, task), |page| page.work)
         .await;
-    listed.map_err(|error| TranslateError::List(describe(&error)))
+    listed.map_err(|error| not_listed(&error))
 }
 
 fn first_page(config: &TranslateConfig, task: Option<TaskId>) -> ListTranslationWorkRequest {
@@ -149,7 +152,7 @@ impl TranslateRun {
         let mut unavailable = 0;
         loop {
             let page = self.client.call(request.clone()).await;
-            let page = page.map_err(|error| TranslateError::List(describe(&error)))?;
+            let page = page.map_err(|error| not_listed(&error))?;
             let mut work = page.work;
             work.retain(|item| seen.insert((item.guid.clone(), item.language.clone())));
             let translations = self.translate_items(&work, &mut unavailable).await;
@@ -159,7 +162,10 @@ impl TranslateRun {
             }
             self.progress.end_page();
             if unavailable >= MAX_UNAVAILABLE_ITEMS {
-                return Err(TranslateError::EngineUnavailable(MAX_UNAVAILABLE_ITEMS));
+                return Err(TranslateError::Ended(format!(
+                    "the engine did not answer for {MAX_UNAVAILABLE_ITEMS} items in a row: the \
+                     rest is left for the next run"
+                )));
             }
             if page.next_page_token.is_empty() {
                 return Ok(());
@@ -215,7 +221,10 @@ impl TranslateRun {
                 return Ok(());
             }
             Err(error) if error.caller_refused => {
-                return Err(TranslateError::Write(describe(&error)));
+                let reason = describe(&error);
+                return Err(TranslateError::Ended(format!(
+                    "the server refuses translations of this caller: {reason}"
+                )));
             }
             Err(error) => {
                 let reason = format!("the server did not write it: {}", describe(&error));
@@ -237,6 +246,13 @@ impl TranslateRun {
         }
         Ok(())
     }
+}
+
+fn not_listed(error: &CallError) -> TranslateError {
+    TranslateError::Ended(format!(
+        "the server does not list the work: {}",
+        describe(error)
+    ))
 }
 
 /// An error on one line. The text of another service, such as a proxy, is left out, as it may repeat

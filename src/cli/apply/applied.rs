@@ -402,6 +402,6 @@ pub(super) fn write_merged(
     for (step, guid) in aligned.steps.iter_mut().zip(created) {
         step.guid = guid.unwrap_or_else(|| step.guid.clone());
     }
-    let text = file.updated(&aligned, after)?;
+    let text = file.updated(&aligned, after);
     crate::cli::export::write(&file.path, &text)
 }

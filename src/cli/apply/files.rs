@@ -27,10 +27,7 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
                 path.display()
             )));
         }
-        match path.is_dir() {
-            true => files.extend(files_in(path)?),
-            false => files.push(path.clone()),
-        }
+        files.extend(files_in(path)?);
     }
     if files.is_empty() {
         let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();

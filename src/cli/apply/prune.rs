@@ -47,7 +47,7 @@ impl ApplyRun<'_> {
             self.plan_pruning(&left, guides)?;
             return Ok(false);
         }
-        if self.counts.failed > 0 {
+        if self.results.failed() > 0 {
             print_error("nothing is pruned, as there were failures");
             return Ok(false);
         }
@@ -60,13 +60,9 @@ impl ApplyRun<'_> {
             print_error(confirm::NOTHING_DELETED);
             return Ok(true);
         }
-        for deletion in delete::delete_all(self.client, left, DeletedHistory::Kept).await {
-            match deletion.outcome {
-                Ok(_) => self.deleted += 1,
-                Err(_) => self.counts.failed += 1,
-            }
-            deletion.print(self.client, &mut self.results)?;
-        }
+        let history = DeletedHistory::Kept;
+        let deleted = delete::delete_all(self.client, left, history, &mut self.results).await?;
+        self.deleted = deleted.len();
         Ok(false)
     }
 
@@ -94,7 +90,6 @@ impl ApplyRun<'_> {
                     self.results.add(&format!("would delete {line}\n"), &json)?;
                 }
                 Some(file) => {
-                    self.counts.failed += 1;
                     let file = sanitize(&file);
                     let text = format!("would keep {line}: a step of {file} refers to it");
                     self.results.add_failure(&text, &json)?;

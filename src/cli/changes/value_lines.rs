@@ -101,7 +101,7 @@ fn member_lines(name: &str, value: &Value) -> String {
 
 fn conditions(field: &str, value: &Value) -> Option<DependencyGroup> {
     let is_group = field == DEPENDENCIES;
-    is_group.then(|| from_json("DependencyGroup", value).ok())?
+    is_group.then(|| from_json("DependencyGroup", value))?
 }
 
 /// The lines of a text that change.

@@ -22,7 +22,6 @@ pub(super) fn outdated_translations(changes: &[Change], planned: &TaskDocument) 
             "" => document::json("Task", find_task(planned, &first.task)?),
             step => document::json("Step", find_step(planned, step)?),
         };
-        let resource = resource.ok()?;
         let translations = resource.get("translations")?.as_object()?.iter();
         let outdated = translations.filter(|(language, texts)| {
             let mut texts = texts.as_object().into_iter().flatten();

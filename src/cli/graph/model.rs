@@ -9,7 +9,7 @@ use prost_types::value::Kind;
 
 use crate::{
     cli::{out::sanitize, place::DOCUMENT, wording},
-    domain::shorthand,
+    domain::{analysis::account_name, ids::ProductId, shorthand},
     messages::{
         encode,
         managed_documents::{managed_documents, values},
@@ -153,8 +153,10 @@ impl<'a> GraphBuilder<'a> {
         let mut notes = Vec::new();
         if step.r#type() == StepType::Observation {
             for config in &step.feedback_config {
-                let full = format!("components.{}.{}", step.product_id(), config.name);
-                for key in [(None, full), (Some(task), config.name.clone())] {
+                let product = ProductId::new(step.product_id());
+                let full = product.map(|product| account_name(product, &config.name));
+                let full = (None, full.unwrap_or_default());
+                for key in [full, (Some(task), config.name.clone())] {
                     self.setters.entry(key).or_default().push((node, step));
                 }
             }

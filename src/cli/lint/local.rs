@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Checked;
 use crate::{
-    cli::{CliError, document::DocumentError, guide_file::GuideFile, out::sanitize},
+    cli::{CliError, findings::Findings, guide_file::GuideFile, out::sanitize},
     client::MAX_MESSAGE_BYTES,
     domain::{
         Error,
@@ -33,7 +33,7 @@ pub(super) fn check_files(
     })
     .map_err(|violations| invalid("the options are refused", &violations, None))?;
     let context = WriteContext {
-        account: AccountId::parse("lint").ok_or(DocumentError::Contract)?,
+        account: AccountId::NONE,
         subject: String::new(),
         now: Timestamp(0),
         new_id: Uuid::now_v7,
@@ -49,21 +49,27 @@ pub(super) fn check_files(
     let decoded: Vec<Result<(), CliError>> = decoded.collect();
     let (set, tasks) = DocumentSet::new(documents, is_whole_account, &context);
     let mut tasks = tasks.into_iter();
-    let checked = files.iter().zip(decoded).map(|(file, decoded)| {
-        decoded?;
-        let task = tasks.next().ok_or(DocumentError::Contract)?;
+    let check = |file: &GuideFile, task: Result<_, Error>| {
         let found = task.and_then(|task| set.validate(task, options.clone()));
         let found = found.map_err(|error| match error {
             Error::Invalid(violations) => refused(&violations, file),
             error => CliError::Failed(error.to_string()),
         })?;
         Ok(Checked {
-            findings: found.findings.into_iter().map(encode::finding).collect(),
-            counts: encode::finding_counts(found.counts),
+            findings: Findings {
+                document: file.document.clone(),
+                file: file.text.clone(),
+                listed: found.findings.into_iter().map(encode::finding).collect(),
+                counts: encode::finding_counts(found.counts),
+                ..Findings::default()
+            },
             unchecked: found.unchecked,
-            document: file.document.clone(),
-            text: file.text.clone(),
         })
+    };
+    let checked = files.iter().zip(decoded);
+    let checked = checked.filter_map(|(file, decoded)| match decoded {
+        Ok(()) => Some(check(file, tasks.next()?)),
+        Err(error) => Some(Err(error)),
     });
     Ok(checked.collect())
 }
@@ -107,7 +113,7 @@ pub(in crate::cli) fn unreachable_paths(file: &GuideFile) -> Result<BTreeSet<Str
     let rules = [Rule::Unreachable, Rule::NeverVisible].map(|rule| rule.text().id);
     let mut paths = BTreeSet::new();
     for checked in check_files(&[file], &options, false)? {
-        let findings = checked?.findings.into_iter();
+        let findings = checked?.findings.listed.into_iter();
         let unreachable = findings.filter(|finding| rules.contains(&finding.rule.as_str()));
         // The finding of a task is at its dependencies.
         paths.extend(unreachable.map(|finding| finding.path.replace(".dependencies", "")));

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{Checked, LintArgs};
 use crate::{
     cli::{
-        CliError, Format, document,
+        CliError, Format,
         findings::FindingPlaces,
-        out::{self, Results, print_error, print_note, sanitize},
+        out::{self, Results, print_note, sanitize, with_members},
         wording,
     },
     domain::validation::{Rule, UncheckedVariable},
@@ -25,26 +25,19 @@ const CHECKED_ALONE_NOTE: &str = "checked without the account: rules about its o
                                   left out, and tasks outside the files are not followed; --online \
                                   checks them too";
 
-pub(super) struct LintReport<'a> {
-    lint: &'a LintArgs,
+pub(super) struct LintReport {
     results: Results,
     guides: usize,
-    has_failed: bool,
-    /// Whether guides were checked without a server.
-    is_local: bool,
     totals: FindingCounts,
     /// The hints that were printed.
     hints: BTreeSet<String>,
 }
 
-impl<'a> LintReport<'a> {
-    pub fn new(lint: &'a LintArgs, format: Format, is_local: bool) -> Self {
+impl LintReport {
+    pub fn new(format: Format) -> Self {
         Self {
-            lint,
             results: Results::new(format),
             guides: 0,
-            has_failed: false,
-            is_local,
             totals: FindingCounts::default(),
             hints: BTreeSet::new(),
         }
@@ -56,37 +49,51 @@ impl<'a> LintReport<'a> {
         let checked = match checked {
             Ok(checked) => checked,
             Err(error) => {
-                self.has_failed = true;
                 let text = format!("failed {guide}: {error}");
                 let json = json!({"guide": guide, "error": out::error_json(&error)});
                 return self.results.add_failure(&text, &json);
             }
         };
-        self.totals.errors += checked.counts.errors;
-        self.totals.warnings += checked.counts.warnings;
-        self.totals.infos += checked.counts.infos;
-        self.totals.undecided += checked.counts.undecided;
+        let counts = &checked.findings.counts;
+        self.totals.errors += counts.errors;
+        self.totals.warnings += counts.warnings;
+        self.totals.infos += counts.infos;
+        self.totals.undecided += counts.undecided;
         let text = self.text(&guide, &checked);
-        self.results.add(&text, &json(&guide, &checked)?)
+        let unchecked = checked.unchecked.iter();
+        let unchecked = unchecked.map(|UncheckedVariable { name, suggestion }| {
+            json!({"variable": name, "suggestion": suggestion})
+        });
+        let unchecked: Value = unchecked.collect();
+        let json = json!({"guide": guide, "unchecked_variables": unchecked});
+        let json = with_members(json, checked.findings.json());
+        self.results.add(&text, &json)
     }
 
-    fn text(&mut self, guide: &str, checked: &Checked) -> String {
-        let unchecked = match checked.unchecked.len() {
+    fn text(
+        &mut self,
+        guide: &str,
+        Checked {
+            findings,
+            unchecked,
+        }: &Checked,
+    ) -> String {
+        let not_checked = match unchecked.len() {
             0 => String::new(),
             1 => ", 1 variable not checked".to_owned(),
             count => format!(", {count} variables not checked"),
         };
-        let counts = counts(&checked.counts);
-        let mut text = format!("{}: {counts}{unchecked}\n", style(guide).bold());
-        let places = FindingPlaces::new(&checked.document, &checked.text);
+        let counts = counts(&findings.counts);
+        let mut text = format!("{}: {counts}{not_checked}\n", style(guide).bold());
+        let places = FindingPlaces::new(findings);
         // A variable that nobody sets is one finding in each place that reads it.
         let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
-        for finding in &checked.findings {
+        for finding in &findings.listed {
             if finding.rule == Rule::UnknownVariable.text().id {
                 *unknown.entry(&finding.message).or_default() += 1;
             }
         }
-        for finding in &checked.findings {
+        for finding in &findings.listed {
             let count = unknown.get_mut(finding.message.as_str());
             let count = count.map_or(1, std::mem::take);
             if count > 0 {
@@ -96,7 +103,7 @@ impl<'a> LintReport<'a> {
                 }
             }
         }
-        for UncheckedVariable { name, suggestion } in &checked.unchecked {
+        for UncheckedVariable { name, suggestion } in unchecked {
             text.push_str(&sanitize(&format!(
                 "  not checked without the account: whether an observation sets {name}; is \
                  {suggestion} meant?"
@@ -138,47 +145,35 @@ impl<'a> LintReport<'a> {
         lines.iter().map(|line| sanitize(line)).collect()
     }
 
-    /// Prints the totals of several guides.
-    pub fn end(self) -> Result<ExitCode, CliError> {
+    /// Prints the totals of several guides. `is_local` says whether guides were checked without a
+    /// server.
+    pub fn end(self, lint: &LintArgs, is_local: bool) -> Result<ExitCode, CliError> {
         if self.results.is_text() {
             if self.guides > 1 {
-                print_error(&format!("{} guides: {}", self.guides, counts(&self.totals)));
+                print_note(&format!("{} guides: {}", self.guides, counts(&self.totals)));
             }
-            if self.is_local && !self.lint.closed {
+            if is_local && !lint.closed {
                 print_note(CHECKED_ALONE_NOTE);
             }
         }
-        self.results.end()?;
         let FindingCounts {
             errors,
             warnings,
             infos,
             ..
         } = self.totals;
-        let counted = match self.lint.fail_on {
+        let counted = match lint.fail_on {
             Severity::Error => errors,
             Severity::Warning => errors + warnings,
             Severity::Info => errors + warnings + infos,
             Severity::Off | Severity::Unspecified => 0,
         };
-        Ok(match self.has_failed || counted > 0 {
-            false => ExitCode::SUCCESS,
-            true => ExitCode::FAILURE,
+        let code = self.results.end(None)?;
+        Ok(match counted {
+            0 => code,
+            _ => ExitCode::FAILURE,
         })
     }
-}
-
-fn json(guide: &str, checked: &Checked) -> Result<Value, CliError> {
-    let unchecked = checked.unchecked.iter();
-    let unchecked = unchecked.map(|UncheckedVariable { name, suggestion }| {
-        json!({"variable": name, "suggestion": suggestion})
-    });
-    Ok(json!({
-        "guide": guide,
-        "findings": document::json_list("Finding", &checked.findings)?,
-        "counts": document::json("FindingCounts", &checked.counts)?,
-        "unchecked_variables": unchecked.collect::<Value>(),
-    }))
 }
 
 /// `2 errors, 1 warning`, or that there is nothing.
