@@ -1,5 +1,5 @@
-//! Compiles the proto files with protox, so that protoc need not be installed, and
-//! generates messages, servers and clients. Stores the commit that is built.
+//! Compiles the proto files with protox, so that protoc need not be installed, and generates
+//! messages, servers and clients. Records the commit of the build.
 
 use std::{
     env,
@@ -35,23 +35,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(Path::new(&out).join("calls.rs"), calls(&set)?)?;
 
     tonic_prost_build::configure()
-        // Maps in key order: the digest of a `request_id` needs equal messages to have
-        // equal bytes.
+        // Maps are in key order, because equal requests must have equal bytes for the digest of a
+        // `request_id`.
         .btree_map(".")
-        // Most answers manage no task, and the struct of one is large. `is_boxed` of
+        // Most answers manage no task, and the struct of a task is large. `is_boxed` of
         // `src/proto/decoded_size.rs` names the same field.
         .boxed(".expertise.v1.FeedbackValue.task_json")
         // This codec makes undecodable requests INVALID_ARGUMENT.
         .codec_path("crate::grpc::codec::Codec")
         .compile_fds(set)?;
 
-    // The service reads Google's annotations, which a decoded set no longer has, and serves the
-    // descriptors by reflection without comments.
+    // The service reads Google's annotations, which decoding the set would drop. Reflection serves
+    // the descriptors without comments.
     let mut without_comments = protox::Compiler::new(["proto"])?;
     without_comments.include_imports(true).open_files(FILES)?;
     let descriptors = without_comments.encode_file_descriptor_set();
     fs::write(Path::new(&out).join("descriptors.bin"), descriptors)?;
-    // docs/reference.md is made from the comments, too.
+    // docs/reference.md also needs the comments.
     let documented = compiler.encode_file_descriptor_set();
     fs::write(Path::new(&out).join("documented.bin"), documented)?;
 
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The package of the contract.
+/// The package of the API.
 const PACKAGE: &str = "expertise.v1";
 
 /// Generates `SERVICES`, `serve` and the implementations of tonic's service traits. The rpc `GetTask`
@@ -125,8 +125,8 @@ fn services(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
     Ok(code)
 }
 
-/// Generates the calls of the client: for each request its method and answer, and for each list its
-/// page tokens.
+/// Generates the calls of the client: for each request its method and response, and for each list
+/// its page tokens.
 fn calls(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
     for file in set.file.iter().filter(|file| file.package() == PACKAGE) {
@@ -173,11 +173,11 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// The variable with the URL of a PostgreSQL for the tests, for which no programs of
-/// PostgreSQL are needed here.
+/// The variable with the URL of a PostgreSQL for the tests. If it is set, PostgreSQL need not be
+/// installed here.
 const TEST_POSTGRES_URL: &str = "EXPERTISE_TEST_POSTGRES_URL";
 
-/// The flag that is set where something is missing, and whether it is there.
+/// The flag that is set if something is missing, and the check for it.
 type Need = (&'static str, fn() -> bool);
 
 /// What tests need.
@@ -198,7 +198,7 @@ const NEEDS_OF_TESTS: [Need; 5] = [
     }),
 ];
 
-/// Tests that need what this machine lacks are ignored in debug builds.
+/// In debug builds, ignores tests that need what this machine lacks.
 fn set_flags_of_ignored_tests(profile: &str) {
     println!("cargo:rerun-if-env-changed={TEST_POSTGRES_URL}");
     for (flag, is_met) in NEEDS_OF_TESTS {
@@ -214,7 +214,7 @@ fn succeeds(command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Whether a program is in PATH or where Debian puts it.
+/// Whether a program is in PATH or where Debian installs it.
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
@@ -223,7 +223,7 @@ fn is_installed(program: &str) -> bool {
         .chain(versions.flatten().map(|version| version.path().join("bin")))
         .map(|directory| directory.join(program))
         .find(|file| file.is_file());
-    // Watching a missing file would rebuild each time.
+    // Watching a missing file would cause a rebuild each time.
     if let Some(file) = &found {
         println!("cargo:rerun-if-changed={}", file.display());
     }
@@ -238,8 +238,8 @@ fn commit() -> Option<String> {
     if root.ok()? != here.ok()? {
         return None;
     }
-    // HEAD names the branch, and the file of the branch its commit. Watching a missing
-    // file would rebuild each time.
+    // HEAD names the branch, and the branch's file names the commit. Watching a missing file would
+    // cause a rebuild each time.
     let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
     for place in [Some("HEAD"), branch.as_deref()].into_iter().flatten() {
         let file = git(&["rev-parse", "--git-path", place])?;

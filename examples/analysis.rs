@@ -1,7 +1,7 @@
-//! Writes the page of the rules of validation from the table that the service uses:
-//! `cargo run --example analysis > docs/analysis.md`.
+//! Writes the page of the validation rules from the table that the service uses: `cargo run
+//! --example analysis > docs/analysis.md`.
 //!
-//! A test fails when the committed page differs from what this prints.
+//! A test fails if the committed page differs from what this prints.
 
 #[path = "analysis/page.rs"]
 mod page;

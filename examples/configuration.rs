@@ -1,7 +1,7 @@
 //! Writes the tables of settings in docs/configuration.md:
 //! `cargo run --example configuration`.
 //!
-//! A test fails when the committed page differs.
+//! A test fails if the committed page differs.
 
 use std::{fs, path::Path};
 

@@ -1,8 +1,7 @@
-//! Writes the reference of the contract from its descriptors, their comments and the answers
-//! of a server:
+//! Writes the API reference from the descriptors, their comments and the responses of a server:
 //! `cargo run --example reference > docs/reference.md`.
 //!
-//! A test fails when the committed page differs from what this prints.
+//! A test fails if the committed page differs from what this prints.
 
 #[path = "reference/page.rs"]
 mod page;

@@ -41,14 +41,14 @@ const ANALYSIS_SHARE: usize = 8;
 pub struct AnalysisThreads(Arc<Semaphore>);
 
 impl AnalysisThreads {
-    /// One per processor. More would only take turns, and use more memory.
+    /// One per processor. More threads would only compete, and use more memory.
     pub fn new() -> Self {
         let count = thread::available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Prepares what an analysis needs, whose time grows with the weight alone, and analyzes it. Both
-    /// stop when the call is over, and what the call holds is held until they have stopped.
+    /// Prepares an analysis, in a time that depends only on the weight, and runs it. Both stop when
+    /// the call is over. The call's resources stay reserved until they have stopped.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
     pub async fn run<S: Send + 'static, T: Send + 'static>(
@@ -71,7 +71,7 @@ impl AnalysisThreads {
         self.run_on_own_thread(weight, again).await
     }
 
-    /// Runs work whose time grows with the weight alone, as [`Self::run`] does.
+    /// Like [`Self::run`], for work whose time depends only on the weight.
     pub async fn run_once<T: Send + 'static>(
         &self,
         weight: usize,
@@ -83,7 +83,7 @@ impl AnalysisThreads {
         }
     }
 
-    /// Runs an analysis on a thread of its own, which yields to other work.
+    /// Runs an analysis on its own thread, which yields to other work.
     async fn run_on_own_thread<T: Send + 'static>(
         &self,
         weight: usize,
@@ -113,8 +113,9 @@ impl AnalysisThreads {
     }
 }
 
-/// Runs short work here. Unless it is light, the other tasks of this thread move to another one. This is for
-/// calls that hold a transaction: they must not wait for [`AnalysisThreads`].
+/// Runs short work on this thread. Unless it is light, the other tasks of this thread move to
+/// another thread. This is for calls that hold a transaction: they must not wait for
+/// [`AnalysisThreads`].
 pub fn run_by_weight<T>(weight: usize, work: impl FnOnce() -> T) -> T {
     match weight {
         ..=MAX_LIGHT_WEIGHT => work(),
@@ -122,9 +123,9 @@ pub fn run_by_weight<T>(weight: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Runs light work here, and other work on another thread, so that a large call gives up its turn. The work
-/// stops when the call is over. This is for calls that hold a connection: others wait for that connection, so
-/// these calls must not wait for [`AnalysisThreads`].
+/// Runs light work on this thread, and other work on another thread, so that a large call does not
+/// block this one. The work stops when the call is over. This is for calls that hold a connection:
+/// other calls wait for that connection, so these calls must not wait for [`AnalysisThreads`].
 pub async fn analyze_by_weight<T: Send + 'static>(
     weight: usize,
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
@@ -138,8 +139,8 @@ pub async fn analyze_by_weight<T: Send + 'static>(
     result.ok_or(Error::CallOver)
 }
 
-/// An analysis in the span of the current call, which tells it to stop when it is over. The call is
-/// held until the analysis has ended, and its memory counts until then.
+/// An analysis in the span of the current call, which stops when the call is over. The call's
+/// context is kept until the analysis has ended, and its memory counts until then.
 fn stopping_with_call<T>(
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
 ) -> impl FnOnce() -> Option<T> + Send + 'static {
@@ -151,9 +152,9 @@ fn stopping_with_call<T>(
     }
 }
 
-/// Lowers the priority of this thread. If the system does not allow that, it is left as it is.
+/// Lowers the priority of this thread. Does nothing if the system does not allow it.
 fn yield_to_others() {
-    // Elsewhere this is the priority of the whole process.
+    // On other systems, this would change the priority of the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICENESS);
 }

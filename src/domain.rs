@@ -1,8 +1,7 @@
-//! The domain model: tasks, steps, and the decisions of every write. Pure code, without
-//! clock, I/O, protobuf or database types.
+//! The domain model: tasks, steps, and the decisions of every write. Pure code, without a clock,
+//! I/O, protobuf or database types.
 //!
-//! *Invariant:* every value is valid. Its constructor checks it, and no other code checks
-//! it again.
+//! *Invariant:* every value is valid. Its constructor checks it, and no other code checks it again.
 
 pub mod account;
 pub mod analysis;

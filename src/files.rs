@@ -1,5 +1,5 @@
-//! Reads and writes regular files. A read never waits for a writer, as a read of a FIFO would. A
-//! write never follows a link.
+//! Reads and writes regular files. Reads never block on a FIFO without a writer. Writes never
+//! follow a link.
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -24,9 +24,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     if kind.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
-    match kind.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other(NO_REGULAR_FILE)),
+    if kind.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other(NO_REGULAR_FILE))
     }
 }
 
@@ -35,19 +36,21 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// whose mask appears as the permissions of the group.
 pub(crate) fn check_private(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
-    match is_private(metadata.mode(), metadata.uid(), geteuid().as_raw()) {
-        true => Ok(()),
-        false => Err(io::Error::other(
+    if is_private(metadata.mode(), metadata.uid(), geteuid().as_raw()) {
+        Ok(())
+    } else {
+        Err(io::Error::other(
             "other users may access it: set its mode to 600; or to 640 if it belongs to root and the \
              service runs as a member of its group, not as root",
-        )),
+        ))
     }
 }
 
 fn is_private(mode: u32, owner: u32, user: u32) -> bool {
-    let of_others = match owner == 0 && user != 0 {
-        true => 0o037,
-        false => 0o077,
+    let of_others = if owner == 0 && user != 0 {
+        0o037
+    } else {
+        0o077
     };
     mode & of_others == 0
 }

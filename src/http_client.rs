@@ -5,8 +5,8 @@ use std::{net::IpAddr, time::Duration};
 use reqwest::{Client, Response, Url, redirect};
 use rustls::crypto::ring;
 
-/// A client with a time limit for each request. It uses the system's certificate store, follows
-/// no redirects, which could lead credentials elsewhere, and uses no proxy for a local URL.
+/// A client with a time limit for each request. It uses the system's certificate store, follows no
+/// redirects, because they could send credentials elsewhere, and uses no proxy for a local URL.
 pub(crate) fn client(timeout: Duration, url: &str) -> Result<Client, reqwest::Error> {
     // An error means that the process already has a provider.
     let _ = ring::default_provider().install_default();

@@ -44,9 +44,10 @@ fn main() -> ExitCode {
         Ok(ConfigError::Settings(faults)) => wrong_settings(faults),
         Err(error) => {
             cli::print_message(format!("{error:#}"));
-            match is_wrong_setting(&error) {
-                true => ExitCode::from(WRONG_SETTINGS),
-                false => ExitCode::FAILURE,
+            if is_wrong_setting(&error) {
+                ExitCode::from(WRONG_SETTINGS)
+            } else {
+                ExitCode::FAILURE
             }
         }
     }
@@ -57,7 +58,7 @@ fn wrong_settings(wrong: impl IntoIterator<Item = impl Display>) -> ExitCode {
     ExitCode::from(WRONG_SETTINGS)
 }
 
-/// Whether a setting must change, such as one that names a file with the wrong content.
+/// Whether a setting must change, for example because it names a file with the wrong content.
 fn is_wrong_setting(error: &anyhow::Error) -> bool {
     let start = error.downcast_ref::<StartError>();
     let open = error.downcast_ref::<OpenError>();
@@ -78,9 +79,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             distribute,
             settings,
         } => {
-            let layout = match distribute {
-                true => TableLayout::Distributed,
-                false => TableLayout::Plain,
+            let layout = if distribute {
+                TableLayout::Distributed
+            } else {
+                TableLayout::Plain
             };
             wait(migrate(&database_config(*settings)?, layout))?;
         }
@@ -156,14 +158,14 @@ fn valid<T>(checked: Result<T, Vec<String>>) -> Result<T, ConfigError> {
     checked.map_err(ConfigError::Settings)
 }
 
-/// The settings of a server, or of a check of one, whose log is started.
+/// Checks the settings of a server, or of a check of a server, and starts the log.
 fn server_config(settings: ServerSettings) -> Result<Config, ConfigError> {
     let config = valid(settings.check())?;
     telemetry::start(&config.log);
     Ok(config)
 }
 
-/// The settings of a command on the database, whose log is started.
+/// Checks the settings of a command on the database, and starts the log.
 fn database_config(settings: DatabaseCommandConfig) -> Result<DatabaseConfig, ConfigError> {
     let DatabaseCommandConfig { database, log, .. } = valid(settings.check())?;
     telemetry::start(&log);
@@ -177,12 +179,12 @@ where
 {
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let outcome = runtime.block_on(future);
-    // The shutdown grace is over: background tasks are not waited for.
+    // The shutdown grace period is over, so do not wait for background tasks.
     runtime.shutdown_background();
     Ok(outcome?)
 }
 
-/// Says what a server would do to the schema, or each reason why it would not serve.
+/// Prints what a server would do to the schema, or each reason why it would not start.
 async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let change = match server::check(config).await {
         Ok(change) => change,
@@ -200,7 +202,7 @@ async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Brings the schema up to date, or creates it in this layout, and says what was done.
+/// Brings the schema up to date, or creates it in this layout, and prints what was done.
 async fn migrate(database: &DatabaseConfig, layout: TableLayout) -> anyhow::Result<()> {
     let change = store::migrate(&database.url, layout).await?;
     let done = match change {
@@ -217,7 +219,7 @@ async fn migrate(database: &DatabaseConfig, layout: TableLayout) -> anyhow::Resu
     Ok(())
 }
 
-/// Deletes an account, after a question unless that is not wanted. Fails if it has no rows.
+/// Deletes an account, after confirmation unless the options skip it. Fails if it has no rows.
 async fn delete_account(
     url: &DatabaseUrl,
     account: &AccountId,

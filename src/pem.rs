@@ -9,14 +9,13 @@ use rustls::{
 
 use crate::files;
 
-/// A file that cannot be read or has the wrong content. A display is one line, without
-/// content of the file.
+/// A file that cannot be read or has the wrong content. Its text is one line, without the file's
+/// content.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting} is {path:?}: it must be {expected}: {reason}")]
 pub struct PemError {
     /// The setting that names the file.
     pub setting: String,
-    /// The file.
     pub path: String,
     /// What the file must hold.
     pub expected: &'static str,
@@ -24,7 +23,7 @@ pub struct PemError {
     pub reason: String,
 }
 
-/// Begins a key that needs a password.
+/// The first line of a key that needs a password.
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// A certificate and its intermediates.
@@ -38,9 +37,12 @@ pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     read(path, setting, "a private key in PEM", |text| {
         let key = PrivateKeyDer::from_pem_slice(text);
         let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
-        key.map(drop).map_err(|_| match is_encrypted {
-            true => "its key is encrypted: write it without a password, as `openssl pkey` does",
-            false => "it has none",
+        key.map(drop).map_err(|_| {
+            if is_encrypted {
+                "its key is encrypted: write it without a password, as `openssl pkey` does"
+            } else {
+                "it has none"
+            }
         })
     })
 }

@@ -20,7 +20,7 @@ pub(crate) trait Source: Send + Sync + 'static {
     type Value: Send + Sync;
     type Error: fmt::Display + Send;
 
-    /// Reads the value. Also returns the bytes that it was made from.
+    /// Reads the value, and returns it with the bytes that it was made from.
     fn read(&self) -> impl Future<Output = Result<(Self::Value, Vec<u8>), Self::Error>> + Send;
 
     /// Logs that the value has changed.

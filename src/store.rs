@@ -1,8 +1,8 @@
 //! The database: reads and writes of accounts, on SeaORM.
 //!
-//! *Invariants:* every statement on account data goes through a `Scope`, which filters by the account
-//! (except for commands in `whole_database.rs`). A write is one transaction, and all writes take the way
-//! that `write.rs` describes.
+//! *Invariants:* every statement on account data goes through a `Scope`, which filters by the
+//! account (except for commands in `whole_database.rs`). A write is one transaction, and all writes
+//! work as `write.rs` describes.
 
 mod account;
 mod connect;
@@ -68,7 +68,8 @@ pub struct Options {
 pub struct HistoryOptions {
     /// The maximum number of automatic revisions of a task; 0 disables them.
     pub automatic_revisions: usize,
-    /// How old the newest revision of a guide is when a change keeps the guide as it was; zero keeps none.
+    /// A change first keeps the guide in a checkpoint if its newest revision is older than this;
+    /// zero disables checkpoints.
     pub checkpoint_interval: Duration,
     /// How long the history of a deleted task is kept; zero keeps none.
     pub deleted_task_retention: Duration,
@@ -117,7 +118,7 @@ struct Inner {
     large_reads: Arc<Semaphore>,
     analysis_threads: AnalysisThreads,
     metrics: Arc<StoreMetrics>,
-    /// Whether a write failed in an outage, and none has worked since.
+    /// Whether a write failed in an outage, and none has succeeded since.
     writes_fail: AtomicBool,
 }
 

@@ -10,14 +10,14 @@ use indicatif::ProgressBar;
 
 const TICK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A line on standard error that shows that work goes on, if that is a terminal.
+/// A line on standard error that shows that work is in progress, if standard error is a terminal.
 pub(crate) fn spinner() -> Option<ProgressBar> {
     let spinner = io::stderr().is_terminal().then(ProgressBar::new_spinner)?;
     spinner.enable_steady_tick(TICK_INTERVAL);
     Some(spinner)
 }
 
-/// Shows on a terminal that work goes on, until it is done.
+/// Shows on a terminal that work is in progress, until it is done.
 pub async fn with_spinner<T>(message: &'static str, work: impl Future<Output = T>) -> T {
     let spinner = spinner();
     spinner.iter().for_each(|it| it.set_message(message));
@@ -26,13 +26,13 @@ pub async fn with_spinner<T>(message: &'static str, work: impl Future<Output = T
     done
 }
 
-/// Prints a line to standard error. A failure to do so is ignored: there is no other
-/// place to report it.
+/// Prints a line to standard error. Errors are ignored, because there is no other place to report
+/// them.
 pub fn print_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints an error or a warning of this program to standard error. Its lines are sanitized, as
+/// Prints an error or a warning of this program to standard error. Its lines are sanitized, because
 /// it may name files.
 pub fn print_message(message: impl fmt::Display) {
     let message = message.to_string();
@@ -45,8 +45,8 @@ pub(crate) fn sanitize(text: &str) -> String {
     text.replace(|c: char| c.is_control() || is_formatting(c), " ")
 }
 
-/// Escapes DEL, the C1 control characters, line separators and bidirectional formatting.
-/// In JSON they can be in strings only, so the value stays the same.
+/// Escapes DEL, the C1 control characters, line separators and bidirectional formatting. In JSON
+/// they can only be in strings, so the value stays the same.
 pub(crate) fn escape_formatting(json: &str) -> String {
     let mut sanitized = String::with_capacity(json.len());
     for c in json.chars() {
@@ -59,12 +59,13 @@ pub(crate) fn escape_formatting(json: &str) -> String {
     sanitized
 }
 
-/// A word of a command for a shell, in single quotes unless all its characters stand for themselves.
+/// A word of a shell command, in single quotes unless none of its characters is special.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
-    match word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::store;
 
-/// Version, commit and database schema, such as `0.1.0 (commit 1a2b3c4, schema m0001)`.
-/// The commit is `unknown` where the build could not see one.
+/// Version, commit and database schema, such as `0.1.0 (commit 1a2b3c4, schema m0001)`. The commit
+/// is `unknown` if the build found none.
 pub fn text() -> String {
     format!(
         "{} (commit {}, schema {})",

@@ -11,7 +11,7 @@ use super::{
     servers::Server,
 };
 
-/// A measured call. Its name on the command line is that of the rpc.
+/// A measured call. Its name on the command line is the name of the rpc.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum Call {
@@ -43,11 +43,11 @@ const IMPORT_TASK: &str = "/expertise.v1.TaskService/ImportTask";
 const LIST_TRANSLATION_WORK: &str = "/expertise.v1.TranslationService/ListTranslationWork";
 const WRITE_TRANSLATIONS: &str = "/expertise.v1.TranslationService/WriteTranslations";
 
-/// More than any build deletes.
+/// Faster than any build.
 const DELETIONS_PER_SECOND: f64 = 8_000.0;
 
 impl Call {
-    /// The call as the table names it.
+    /// The name of the call in the table.
     pub fn title(self) -> &'static str {
         match self {
             Self::GetStep => "GetStep, body of 1 KB",
@@ -65,7 +65,7 @@ impl Call {
         }
     }
 
-    /// Writes the data of the call, and returns requests for so many seconds of load.
+    /// Writes the data of the call, and returns requests for this many seconds of load.
     pub async fn prepare(self, server: &Server, seconds: f64) -> Requests {
         match self {
             Self::GetStep => {
@@ -212,7 +212,7 @@ fn interleaved_steps(tasks: Vec<Task>) -> Vec<String> {
     (0..size).flat_map(of_each).collect()
 }
 
-/// Imports so many tasks with so many steps each.
+/// Imports tasks, each with this many steps.
 async fn import(server: &Server, tasks: usize, steps: usize) -> Vec<Task> {
     let mut imported = Vec::new();
     for task in 0..tasks {

@@ -8,7 +8,7 @@ const TICK: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug)]
 pub struct CpuTime {
     pub server: Duration,
-    /// Of PostgreSQL. SQLite runs in the process of the server.
+    /// The CPU time of PostgreSQL. SQLite runs in the server process.
     pub database: Option<Duration>,
 }
 

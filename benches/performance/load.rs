@@ -1,4 +1,4 @@
-//! Generates load: connections with one call at a time each.
+//! Generates load: connections that each make one call at a time.
 //!
 //! It uses the h2 crate and no code of the service. Known load tools can neither send a different
 //! request each time nor check `grpc-status`. Here a response that is not OK ends the run.
@@ -43,7 +43,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Requests to `/SERVICE/METHOD`. `make` returns the framed request of a number, and each number
+    /// Requests to `/SERVICE/METHOD`. `make` returns the framed request for a number. Each number
     /// is used once.
     pub fn new(path: &'static str, make: impl Fn(usize) -> Bytes + Send + Sync + 'static) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Requests {
     }
 }
 
-/// A load of one turn.
+/// The load of one turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub connections: u32,
@@ -117,7 +117,8 @@ impl Load {
     }
 }
 
-/// Calls over one connection; the durations of those that began between `from` and `until`.
+/// Makes calls over one connection, and returns the durations of the calls that began between
+/// `from` and `until`.
 async fn latencies(
     server: SocketAddr,
     requests: Arc<Requests>,

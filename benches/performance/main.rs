@@ -1,4 +1,5 @@
-//! The speed of calls on SQLite and PostgreSQL, alone or compared with another build of the service.
+//! Measures the speed of calls on SQLite and PostgreSQL, optionally compared with another build of
+//! the service.
 //!
 //! `docs/performance.md` describes the method.
 

@@ -1,4 +1,4 @@
-//! Starts servers on SQLite files, or on a PostgreSQL of this run.
+//! Starts servers on SQLite files, or on a PostgreSQL for this run.
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
@@ -17,10 +17,10 @@ use super::{
     load::{Client, frame},
 };
 
-/// Keep checkpoints out of the measurement. `fsync` is on by default.
+/// Keeps checkpoints out of the measurement. `fsync` is on by default.
 const POSTGRES_SETTINGS: [&str; 2] = ["max_wal_size=16GB", "checkpoint_timeout=1h"];
 
-/// Makes databases of one kind and starts servers on them.
+/// Creates databases of one kind and starts servers on them.
 pub struct Testbed {
     cluster: Option<Cluster>,
 }
@@ -44,8 +44,8 @@ impl Testbed {
         }
     }
 
-    /// Starts a copy of a binary on a new database. A binary at the path where the linker wrote it is
-    /// up to a tenth slower than a copy of it.
+    /// Starts a copy of a binary on a new database. A binary where the linker wrote it is up to a
+    /// tenth slower than its copy.
     pub fn serve(&self, binary: &Path, name: &str) -> Server {
         let scratch = Scratch::of_this_run();
         let copy = scratch.path(&format!("{name}-on-{}", self.database().name()));
@@ -105,12 +105,12 @@ impl Server {
         let connect = || Client::connect(self.address());
         let client = self.client.get_or_init(connect).await;
         let frames = client.call(path, frame(request)).await.concat();
-        // After the flag of compression and the length.
+        // After the compression flag and the length.
         Answer::decode(&frames[5..]).expect("the response of this rpc")
     }
 
-    /// Does what a database does by itself after a while. Without statistics PostgreSQL plans for
-    /// empty tables, and SQLite reads slowly from a long write-ahead log.
+    /// Does what a database would do by itself after a while. Without statistics PostgreSQL plans
+    /// for empty tables, and SQLite reads slowly from a long write-ahead log.
     pub async fn run_maintenance(&self) {
         let statement = match self.postmaster {
             None => "PRAGMA wal_checkpoint(TRUNCATE)",

@@ -8,7 +8,7 @@ use super::{Database, load::Measured};
 pub struct Row {
     call: &'static str,
     database: Database,
-    /// Of this build and, if there is one, the other.
+    /// The turns of this build and, if there is one, of the other build.
     builds: Vec<Vec<Measured>>,
 }
 
@@ -21,7 +21,7 @@ impl Row {
         }
     }
 
-    /// A line for somebody who waits for the table.
+    /// A line that shows progress until the table is complete.
     pub fn progress(&self) -> String {
         let rates = self.builds.iter().map(|turns| calls_per_second(turns));
         let rates = rates.collect::<Vec<_>>().join(" against ");
@@ -75,7 +75,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     f64::midpoint(numbers[last / 2], numbers[last.div_ceil(2)])
 }
 
-/// All rows, which have equally many builds.
+/// All rows, which have the same number of builds.
 pub fn table(rows: &[Row]) -> String {
     let builds = rows.first().map_or(0, |row| row.builds.len());
     let mut head = vec!["Call".to_owned(), "Database".to_owned()];

@@ -1,4 +1,4 @@
-//! The page of the rules of validation.
+//! The page of the validation rules.
 
 use std::fmt::Write;
 

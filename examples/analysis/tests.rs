@@ -1,4 +1,4 @@
-//! docs/analysis.md lists the rules of validation as the service uses them.
+//! docs/analysis.md lists the validation rules that the service uses.
 
 #![allow(clippy::expect_used)]
 

@@ -1,4 +1,4 @@
-//! Reads the contract from its descriptors.
+//! Reads the API from its descriptors.
 
 use anyhow::{Context, ensure};
 use prost_reflect::{
@@ -27,9 +27,9 @@ pub const ERROR_REASON: &str = "ErrorReason";
 pub struct Contract {
     pub files: Vec<FileDescriptor>,
     pub services: Vec<ServiceDescriptor>,
-    /// The messages but the requests and responses of rpcs.
+    /// The messages except the requests and responses of rpcs.
     pub messages: Vec<MessageDescriptor>,
-    /// The enums but the reasons.
+    /// The enums except the reasons.
     pub enums: Vec<EnumDescriptor>,
     pub reasons: EnumDescriptor,
 }
@@ -73,7 +73,7 @@ impl Contract {
     }
 }
 
-/// Whether the package is that of the contract.
+/// Whether this is the package of the API.
 pub fn is_in_contract(package: &str) -> bool {
     package == PACKAGE
 }

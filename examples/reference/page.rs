@@ -1,4 +1,4 @@
-//! The page as a whole, from its head to its last table.
+//! The whole page.
 
 #[path = "../../tests/kit/catalogue.rs"]
 #[allow(dead_code, clippy::expect_used, clippy::indexing_slicing)]
@@ -36,12 +36,10 @@ The API `expertise.v1`, generated from its [proto files](../proto/expertise/v1).
 - Names in capitals such as [FIELD_REQUIRED](#field_required) are [error reasons](#error-reasons).
 ";
 
-/// The page in GitHub's Markdown. Its examples are answers of a server that is started for
-/// them.
+/// The page in GitHub's Markdown. Its examples are responses of a server that is started for them.
 ///
-/// # Errors
-/// When the descriptors lack something that the page needs, such as a comment, or when a
-/// call of an example fails.
+/// # Errors If the descriptors lack something that the page needs, such as a comment, or if a call
+/// of an example fails.
 pub async fn write() -> anyhow::Result<String> {
     let contract = Contract::read()?;
     let examples = RpcExamples::record(&contract).await?;

@@ -1,4 +1,4 @@
-//! Comments of the contract as text on the page.
+//! Comments of the API as text on the page.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use prost_reflect::{
 
 use super::contract::Contract;
 
-/// The prefix of reasons in the contract, which errors leave out.
+/// The prefix of reasons in the API, which errors leave out.
 const REASON_PREFIX: &str = "ERROR_REASON_";
 
-/// The comments of the contract, and the headings that names in them link to.
+/// The comments of the API, and the headings that names in them link to.
 pub struct Prose {
     comments: BTreeMap<(String, Vec<i32>), String>,
     headings: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ impl Prose {
         Self { comments, headings }
     }
 
-    /// The comment of a part of the contract, with links to headings.
+    /// The comment of a part of the API, with links to headings.
     ///
     /// # Errors
     /// When it has none.
@@ -57,7 +57,7 @@ impl Prose {
         Ok(self.linked(&self.plain(part)?))
     }
 
-    /// The comment of a part of the contract without links, in paragraphs.
+    /// The comment of a part of the API without links, in paragraphs.
     ///
     /// # Errors
     /// When it has none.
@@ -65,7 +65,7 @@ impl Prose {
         let (file, path) = part.location();
         let location = (file.name().to_owned(), path.to_vec());
         let comment = self.comments.get(&location).map_or("", String::as_str);
-        // Without directives for linters.
+        // Leaves out directives for linters.
         let lines = comment.lines().map(str::trim);
         let lines = lines.filter(|line| !line.starts_with("buf:lint:"));
         let text = lines.collect::<Vec<_>>().join("\n");
@@ -124,9 +124,9 @@ pub fn reason(name: &str) -> &str {
     name.strip_prefix(REASON_PREFIX).unwrap_or(name)
 }
 
-/// A part of the contract that has a comment.
+/// A part of the API that has a comment.
 pub trait Part {
-    /// Its file, and its path in the file.
+    /// Its file, and its path within the file.
     fn location(&self) -> (FileDescriptor, &[i32]);
 }
 

@@ -1,4 +1,4 @@
-//! The examples of the page: calls in JSON, as a server in this process answers them.
+//! The examples of the page: calls in JSON, with the responses of a server in this process.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -22,12 +22,12 @@ use super::{
 
 /// The account that the page shows.
 const ACCOUNT: &str = "demo";
-/// Messages that are longer are cut off, unless they are only a little longer.
+/// Longer messages are cut off, unless they have at most [`MAX_LINES_IF_WHOLE`].
 const MAX_LINES: usize = 18;
 const MAX_LINES_IF_WHOLE: usize = 22;
 /// A list or object that fits in this width, in characters, is shown on one line.
 const MAX_WIDTH: usize = 120;
-/// Fields whose values differ from run to run and say nothing.
+/// Fields whose values differ from run to run and have no meaning.
 const OPAQUE_FIELDS: [&str; 9] = [
     "cursor",
     "fingerprint",
@@ -44,7 +44,7 @@ const OPAQUE_FIELDS: [&str; 9] = [
 pub struct RpcExamples(BTreeMap<String, String>);
 
 impl RpcExamples {
-    /// Starts a server and makes the examples of `tests/calls.json`.
+    /// Starts a server and records the examples of `tests/calls.json`.
     pub async fn record(contract: &Contract) -> anyhow::Result<Self> {
         let server = Server::bind(Config::for_tests("sqlite::memory:")).await?;
         let address = server.local_addr();
@@ -70,7 +70,7 @@ impl RpcExamples {
     }
 }
 
-/// Makes the example of each rpc in an account of its own, which has every resource.
+/// Records the example of each rpc in its own account, which has every resource.
 async fn call_all(
     contract: &Contract,
     address: SocketAddr,
@@ -152,7 +152,7 @@ async fn send(
     Ok(response.into_inner())
 }
 
-/// A codec for messages that are known by their descriptors.
+/// A codec for messages that are described by descriptors.
 struct DynamicCodec(MessageDescriptor);
 
 impl Codec for DynamicCodec {
@@ -200,8 +200,7 @@ fn json_of(message: &DynamicMessage) -> anyhow::Result<String> {
     Ok(String::from_utf8(json)?)
 }
 
-/// What the page shows in place of values that differ from run to run. Equal values stay
-/// equal.
+/// What the page shows instead of values that differ from run to run. Equal values stay equal.
 #[derive(Default)]
 struct StandIns {
     ids: Vec<String>,
@@ -210,7 +209,7 @@ struct StandIns {
 }
 
 impl StandIns {
-    /// A message in JSON, with stand-ins, and cut off where it is long.
+    /// A message in JSON with stand-ins, cut off if it is long.
     fn shown(&mut self, message: &DynamicMessage) -> anyhow::Result<String> {
         let json = json_of(message)?;
         let mut lines = folded(json.lines().map(|line| self.line(line)));
@@ -229,7 +228,7 @@ impl StandIns {
         let Some((value, end)) = value.rsplit_once('"') else {
             return line.to_owned();
         };
-        // The id of a role is a number and that of a rule a name: both are shown.
+        // The id of a role is a number and the id of a rule is a name. Both are shown.
         let is_shown = name == "id" && (value.parse::<u64>().is_ok() || value.contains('/'));
         let is_opaque = OPAQUE_FIELDS.contains(&name) && !is_shown;
         let shown = if is_opaque {
@@ -247,7 +246,7 @@ impl StandIns {
         format!("{key}: \"{shown}\"{end}")
     }
 
-    /// The text with stand-ins for UUIDs of version 7, which are those that the server makes.
+    /// The text with stand-ins for UUIDs of version 7, which the server generates.
     fn with_ids(&mut self, text: &str) -> String {
         let is_id = |word: &str| {
             word.len() == 36 && word.split('-').nth(2).is_some_and(|it| it.starts_with('7'))
@@ -255,15 +254,14 @@ impl StandIns {
         let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
         let words = text.split_inclusive(|c| !is_part(c)).map(|piece| {
             let word = piece.trim_end_matches(|c| !is_part(c));
-            match is_id(word) {
-                true => {
-                    let id = format!(
-                        "01a1fdaf-d221-7557-a852-{:012}",
-                        number(&mut self.ids, word)
-                    );
-                    piece.replace(word, &id)
-                }
-                false => piece.to_owned(),
+            if is_id(word) {
+                let id = format!(
+                    "01a1fdaf-d221-7557-a852-{:012}",
+                    number(&mut self.ids, word)
+                );
+                piece.replace(word, &id)
+            } else {
+                piece.to_owned()
             }
         });
         words.collect()

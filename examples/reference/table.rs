@@ -106,7 +106,7 @@ fn linked(kind: &Kind) -> String {
     if contract::is_in_contract(&package) {
         format!("[{name}](#{heading})")
     } else {
-        // The one name of two words, which protobuf.dev separates in the anchor.
+        // The only name of two words, which protobuf.dev separates in the anchor.
         let heading = heading.replace("fieldmask", "field-mask");
         format!("[{package}.{name}]({WELL_KNOWN}#{heading})")
     }

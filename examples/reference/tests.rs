@@ -1,5 +1,4 @@
-//! docs/reference.md matches the contract and the answers of a server, and its links have
-//! targets.
+//! docs/reference.md matches the API and the responses of a server, and its links have targets.
 
 #![allow(clippy::expect_used)]
 
@@ -45,7 +44,7 @@ fn the_reasons_of_an_rpc_include_those_that_its_description_names() {
             continue;
         };
         let listed = rest.lines().next().expect("a list");
-        // The example of a value is not a reason of the call.
+        // A reason in the example of a value is not a reason of the call.
         for (link, _) in description
             .split("](#")
             .skip(1)

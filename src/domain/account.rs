@@ -1,17 +1,17 @@
-//! What an operator sees of an account.
+//! The summary of an account for operators.
 
 use super::time::Timestamp;
 
-/// How much an account has in the database.
+/// How much data an account has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountSummary {
     pub account: String,
-    /// Tasks, managed ones included.
+    /// The number of tasks, including managed tasks.
     pub tasks: i64,
     pub steps: i64,
     /// Bytes of tasks, steps and revisions, without indexes.
     pub bytes: i64,
-    /// When a task or step was last changed or a task deleted, or a revision made; `None` if there
-    /// was none of these.
+    /// When a task or step was last changed, a task was deleted, or a revision was created; `None`
+    /// if none of these happened.
     pub last_change: Option<Timestamp>,
 }

@@ -1,9 +1,9 @@
-//! The meaning of conditions, for the analysis and preview of guides. Nothing is refused,
-//! stored or shown differently because of it.
+//! The meaning of conditions, for the analysis and preview of guides. It does not affect what the
+//! service accepts, stores or returns elsewhere.
 //!
-//! A [`Guide`] is a task with its steps and those of its subtasks, read as one state. Its
-//! conditions are compiled: each names its variable by index, and its truth for a value that
-//! is not known is computed once.
+//! A [`Guide`] is a task with its steps and the steps of its subtasks, read as one state. Its
+//! conditions are compiled: each refers to its variable by index, and its truth for an unknown
+//! value is computed once.
 
 mod budget;
 mod condition;

@@ -11,7 +11,7 @@ use super::ids::AccountId;
 pub struct Caller {
     /// The account whose data the call works on.
     pub account: AccountId,
-    /// The person or process behind the call, for the log; may be empty.
+    /// The person or process that makes the call, for the log; may be empty.
     pub subject: String,
     /// What the caller may do.
     pub scopes: Vec<Scope>,
@@ -41,8 +41,8 @@ impl Scope {
         self.into()
     }
 
-    /// The scopes of a list that is separated by spaces alone (RFC 6749, section 3.3). Unknown
-    /// names are skipped, as credentials may list scopes of other services too.
+    /// The scopes in a list that is separated by spaces only (RFC 6749, section 3.3). Unknown names
+    /// are skipped, because credentials may also list scopes of other services.
     pub fn parse_list(list: &str) -> Vec<Self> {
         let named = |scope: &Self| list.split(' ').any(|name| name == scope.name());
         Self::ALL.into_iter().filter(named).collect()
@@ -60,7 +60,8 @@ impl fmt::Display for Scope {
 pub struct Subject(String);
 
 impl Subject {
-    /// The longest subject, in bytes. It is bounded, as every log line has the subject.
+    /// The maximum length of a subject, in bytes. It is limited because every log line has the
+    /// subject.
     pub const MAX_BYTES: usize = 256;
 
     /// Accepts 1 to [`Self::MAX_BYTES`] bytes without control characters.

@@ -19,12 +19,12 @@ use super::{
     translation::Language,
 };
 
-/// Most bytes of the names of fields of an entry. Above, languages are not named.
+/// The maximum bytes of the field names of an entry. If there are more, languages are not named.
 const MAX_FIELD_BYTES: usize = 1_000;
 /// Separates the names of fields in [`NewEntry::fields`].
 const FIELD_SEPARATOR: char = ',';
 
-/// What happened to a task or step, with the numbers of the contract, which are stored.
+/// What happened to a task or step, with the numbers of the API, which are also stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(i16)]
 pub enum ChangeKind {
@@ -52,19 +52,19 @@ pub enum WriteRpc {
     RestoreStep = 10,
 }
 
-/// A position in the feed of an account: behind the entry with this number.
+/// A position in the feed of an account: after the entry with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedCursor {
     pub position: i64,
-    /// The transaction of the entry; nil before the first one. If the entry there is of another
-    /// one, the database is not what it was when the cursor was made.
+    /// The transaction of the entry; nil before the first entry. If the entry at this position
+    /// belongs to another transaction, the database was replaced since the cursor was created.
     pub transaction: Uuid,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedStart {
     After(FeedCursor),
-    /// Behind everything that is committed.
+    /// After everything that is committed.
     Now,
     Oldest,
 }
@@ -80,7 +80,7 @@ pub struct FeedEntry {
     pub changed: Timestamp,
     pub subject: String,
     pub rpc: &'static str,
-    /// Whether it is the last one of its transaction.
+    /// Whether it is the last entry of its transaction.
     pub is_last: bool,
     pub step_count: i32,
 }
@@ -89,17 +89,17 @@ pub struct FeedEntry {
 pub struct FeedPage {
     pub entries: Vec<FeedEntry>,
     pub next: FeedCursor,
-    /// Whether it is behind the newest entry that has a position.
+    /// Whether it is after the newest entry that has a position.
     pub is_at_head: bool,
-    /// Whether there was nothing behind it at all.
+    /// Whether there was no entry after it at all.
     pub caught_up: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct NewEntries {
-    /// Those of tasks and steps that the write has in memory.
+    /// The entries of tasks and steps that the write has in memory.
     pub known: Vec<NewEntry>,
-    /// Steps that follow others and are changed unread, by the fields that differ.
+    /// Steps that change because of other changes and are not read, by the fields that differ.
     pub followers: BTreeMap<String, Vec<StepId>>,
 }
 
@@ -110,7 +110,7 @@ pub struct NewEntry {
     pub step: Option<StepId>,
     /// The version after the change; `None` if it was deleted.
     pub version: Option<i64>,
-    /// The names of the fields that differ, with commas between them.
+    /// The names of the fields that differ, separated by commas.
     pub fields: String,
     pub step_count: usize,
 }
@@ -147,14 +147,14 @@ impl NewEntries {
     }
 }
 
-/// The entries of a write. Renumbered steps have none, as no caller sees that.
+/// The entries of a write. Renumbered steps have none, because callers do not see their numbers.
 impl From<&Changes> for NewEntries {
     fn from(changes: &Changes) -> Self {
         let created = changes.tasks.iter().filter_map(|change| match change {
             TaskChange::Create(task) => Some((task.guid, 0)),
             TaskChange::Update { .. } | TaskChange::Delete { .. } => None,
         });
-        // Steps of created tasks have no entries of their own.
+        // Steps of created tasks have no entries.
         let mut step_counts: HashMap<TaskId, usize> = created.collect();
         let mut steps = Vec::new();
         for StepChange { before, after, .. } in &changes.steps {
@@ -226,8 +226,8 @@ impl From<&Changes> for NewEntries {
     }
 }
 
-/// Steps that change with others, by the fields that do: wiring steps lose their link, and subtask
-/// steps take the new name and external id of their task.
+/// Steps that change because of other changes, by the fields that differ: wiring steps lose their
+/// link, and subtask steps take the new name and external id of their task.
 fn followers(changes: &Changes) -> BTreeMap<String, Vec<StepId>> {
     let mut fields: BTreeMap<StepId, Vec<&str>> = BTreeMap::new();
     for step in &changes.unlinked {
@@ -250,8 +250,8 @@ fn steps_with_entries(changes: &Changes) -> HashSet<StepId> {
     deleted.chain(created.map(|step| step.after.guid)).collect()
 }
 
-/// The fields in which two states of a task differ. `None` if they differ in the list of steps alone, and
-/// the entries of created and deleted steps say how: those that stay are in their order.
+/// The fields in which two states of a task differ. `None` if only the list of steps differs and
+/// the entries of created and deleted steps say how, because the remaining steps keep their order.
 fn changed_task_fields(
     before: &Task,
     after: &Task,

@@ -19,8 +19,8 @@ use super::{
 
 /// The changes of a write.
 ///
-/// *Invariant:* every task and step that is created, changed or deleted is named. A move
-/// changes the step's task, not the step.
+/// *Invariant:* it names every task and step that is created, changed or deleted. A move changes
+/// the step's task, not the step.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Changed tasks. Parents come before the tasks that they manage.
@@ -29,34 +29,34 @@ pub struct Changes {
     pub step_lists: Vec<StepListChange>,
     pub steps: Vec<StepChange>,
     pub deleted_steps: Vec<StepDeletion>,
-    /// Steps of which only the place changes. Their version stays the same.
+    /// Steps that only change their place. Their versions stay the same.
     pub moved: Vec<(StepId, Place)>,
-    /// Locked wiring steps that become ordinary subtask steps. Only their link and their
-    /// version change.
+    /// Locked wiring steps that become ordinary subtask steps. Only their link and version change.
     pub unlinked: Vec<StepId>,
     /// Subtask steps that change only because the name or external id of their task changes, each with
     /// the fields that change, separated by commas. The store adds and locks them after the decision.
     pub following: BTreeMap<StepId, &'static str>,
     pub translated_tasks: Vec<Translatable<TaskTranslation>>,
     pub translated_steps: Vec<Translatable<StepTranslation>>,
-    /// What the translations of changed tasks and steps were made from, if it is not the text of
-    /// their task or step after the write.
+    /// What translations of changed tasks and steps were made from, if that differs from the text
+    /// of the task or step after the write.
     pub translated_from: TranslatedFrom,
     pub history: Option<HistoryChange>,
-    /// External ids that tasks and steps get, if no other has them. An import checks itself that no two of
-    /// its steps share an id.
+    /// External ids that the write assigns. It fails if another task or step has one of them. The
+    /// import planner has already checked that no two of its steps share an id.
     pub claimed_ids: Vec<ClaimedId>,
     /// Limits on the depth of stored tasks. The write fails if a task is deeper.
     pub depth_limits: Vec<(TaskId, DepthLimit)>,
 }
 
-/// Most steps that are written at once. Their rows take twice the memory of the steps.
+/// The maximum number of steps that are written together. Their rows take twice the memory of the
+/// steps.
 const MAX_STEPS_AT_ONCE: usize = 5_000;
 
 impl Changes {
     /// The changes in parts of a bounded number of steps, to be written in this order in one
-    /// transaction. Only writes that neither update steps nor delete tasks are split, as in these
-    /// parts refer to earlier ones only.
+    /// transaction. Only writes that neither update steps nor delete tasks are split, because their
+    /// parts refer only to earlier parts.
     pub fn into_parts(self) -> impl Iterator<Item = Self> {
         let is_deletion = |change: &TaskChange| matches!(change, TaskChange::Delete { .. });
         let can_split = self.translated_from.is_empty()
@@ -70,7 +70,7 @@ impl Changes {
             }
             let later = changes.steps.split_off(MAX_STEPS_AT_ONCE);
             let steps = std::mem::replace(&mut changes.steps, later);
-            // Those of tasks and deleted steps are in the first part.
+            // The first part has the changes of tasks and the deleted steps.
             let part = Self {
                 tasks: std::mem::take(&mut changes.tasks),
                 deleted_steps: std::mem::take(&mut changes.deleted_steps),
@@ -89,7 +89,7 @@ pub enum TaskChange {
         before: Box<Task>,
         after: Box<Task>,
     },
-    /// It is deleted with its steps.
+    /// The task is deleted with its steps.
     Delete {
         task: TaskId,
         steps: Vec<StepId>,
@@ -108,7 +108,7 @@ pub struct StepChange {
 pub struct StepDeletion {
     pub step: StepId,
     pub task: TaskId,
-    /// Set if the step is kept, to be restored.
+    /// Set if the step is kept so that it can be restored.
     pub kept: Option<KeptStep>,
 }
 
@@ -131,7 +131,7 @@ impl StepDeletion {
 #[derive(Debug)]
 pub struct StepListChange {
     pub task: TaskId,
-    /// How many steps are added: 1, or −1 for a deletion.
+    /// The number of added steps: 1, or −1 for a deletion.
     pub added: i64,
     /// The numbering after the change; `None` if it stays as it is.
     pub numbering: Option<Numbering>,
@@ -271,8 +271,7 @@ impl Changes {
             .collect();
     }
 
-    /// The created tasks that come back after their deletion: they begin with a version that no new
-    /// task has.
+    /// The created tasks that were deleted before. Their first version is one that no new task has.
     pub fn undeleted_tasks(&self) -> impl Iterator<Item = TaskId> {
         self.tasks.iter().filter_map(|change| match change {
             TaskChange::Create(task) => (task.row_version.version > 1).then_some(task.guid),
@@ -287,7 +286,7 @@ impl Changes {
         undeleted.map(|step| step.after.guid)
     }
 
-    /// Whether nothing changes. Limits on depth are no changes.
+    /// Whether nothing changes. Depth limits are not changes.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
             && self.step_lists.is_empty()

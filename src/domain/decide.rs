@@ -20,10 +20,11 @@ pub use translations::{
     StoredTranslation, Translatable, TranslatedTexts, TranslationSnapshot, write_translations,
 };
 
-/// The fields of a task or step as they were sent in an update. They are decoded against what is stored.
+/// The fields of a task or step as they were sent in an update. They are applied to the stored task
+/// or step.
 pub trait SentFields<Stored, New>: Debug + Send + Sync {
-    /// The fields after the update; they count only if there are no violations. If nothing is stored,
-    /// adds the violations that do not depend on it.
+    /// The fields after the update, which are valid only if no violations were added. If nothing is
+    /// stored, adds the violations that do not depend on it.
     fn decode(&self, stored: Option<&Stored>, violations: &mut Violations) -> Option<Updated<New>>;
 
     /// Fails with the violations that do not depend on what is stored.
@@ -37,17 +38,17 @@ pub trait SentFields<Stored, New>: Debug + Send + Sync {
 /// An updated task or step, and the sent fields whose values were not applied.
 pub type Updated<T> = (T, Vec<&'static str>);
 
-/// What a decision needs beside the stored rows and the request.
+/// What a decision needs in addition to the stored rows and the request.
 #[derive(Clone, Debug)]
 pub struct WriteContext {
     pub account: AccountId,
-    /// Who writes; empty if the credentials do not say.
+    /// The author of the write; empty if the credentials do not name one.
     pub subject: String,
     pub now: Timestamp,
     pub new_id: fn() -> Uuid,
-    /// The largest message, in bytes. A task or step that could not be returned is refused.
+    /// The maximum size of a message. A task or step that could not be returned is refused.
     pub max_message_bytes: usize,
-    /// Most revisions of a task that are made without a request.
+    /// The maximum number of automatic revisions of a task.
     pub automatic_revisions: usize,
     /// Whether deleted tasks keep a history.
     pub keeps_deleted_tasks: bool,

@@ -17,14 +17,14 @@ use super::{
     text::{Label, Tag},
 };
 
-/// Deepest nesting of groups, the outermost counted.
+/// The maximum nesting of groups, including the outermost.
 pub const MAX_NESTED_GROUPS: usize = 16;
 pub const MAX_CONDITIONS: usize = 1_000;
 pub const MAX_TARGETS: usize = 1_000;
-/// Most bytes of the targets of a condition, as a JSON list.
+/// The maximum bytes of the targets of a condition, as a JSON list.
 pub const MAX_TARGET_BYTES: usize = 65_536;
 
-/// With the numbers of the contract.
+/// With the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, Serialize, Deserialize)]
 #[repr(i32)]
 #[serde(rename_all = "UPPERCASE")]
@@ -87,8 +87,8 @@ impl Comparison {
     }
 }
 
-/// A value that a variable is compared with. Numbers are equal if their bits are, so 0 and
-/// -0 differ.
+/// A value that a variable is compared with. Numbers are equal if their bits are equal, so 0 and -0
+/// differ.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ConditionTarget {
@@ -117,7 +117,7 @@ pub struct PlacedCondition<'a> {
     pub is_needed: bool,
 }
 
-/// Counted once for a group, whose memory has room for four nodes from the first one.
+/// Counted once for a group, because it has room for four nodes from the first one on.
 const GROUP_BYTES: usize = 176;
 
 impl Group {
@@ -134,7 +134,7 @@ impl Group {
         GROUP_BYTES + self.nodes.iter().map(node).sum::<usize>()
     }
 
-    /// How many conditions and targets it has, those of nested groups included.
+    /// The number of conditions and targets, including those of nested groups.
     pub fn weight(&self) -> usize {
         let mut weight = 0;
         self.for_each_condition(&mut |condition| weight += 1 + condition.targets.len());
@@ -147,7 +147,7 @@ impl Group {
         count
     }
 
-    /// The conditions, those of nested groups included, in order.
+    /// The conditions in order, including those of nested groups.
     pub fn placed_conditions(&self) -> Vec<PlacedCondition<'_>> {
         let mut placed = Vec::new();
         self.place("dependencies", true, &mut placed);
@@ -174,7 +174,7 @@ impl Group {
         }
     }
 
-    /// Calls `visit` with each condition, those of nested groups included, in order.
+    /// Calls `visit` with each condition in order, including those of nested groups.
     pub fn for_each_condition(&self, visit: &mut impl FnMut(&Condition)) {
         for node in &self.nodes {
             match node {
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 }
 
-/// How many bytes targets have as a JSON list without white space.
+/// The bytes of targets as a JSON list without white space.
 pub fn target_json_bytes(targets: &[ConditionTarget]) -> usize {
     serde_json::to_vec(targets).map_or(usize::MAX, |json| json.len())
 }

@@ -1,5 +1,5 @@
-//! Errors of a call: one variant for each reaction of a caller. The texts of preconditions, etags,
-//! conflicts and outages are also the messages of their statuses.
+//! Errors of a call: one variant for each way in which a caller can react. The texts of
+//! preconditions, etags, conflicts and outages are also the messages of their statuses.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,8 @@ pub enum Error {
     /// The caller sent an etag of the guide of a task that was deleted.
     #[error("guide_etag must be empty: task {0} was deleted, and a deleted guide has none")]
     EtagOfDeletedGuide(TaskId),
-    /// The work was stopped, as the call is over: its deadline has passed, or its caller has gone.
+    /// The work was stopped because the call is over: its deadline has passed, or its caller has
+    /// gone.
     #[error("the call is over")]
     CallOver,
     /// Concurrent writes conflicted with the call, which was rolled back.
@@ -47,12 +48,12 @@ pub enum Error {
         resource: SizedResource,
         limit: usize,
     },
-    /// What the call needs does not fit into memory beside other calls. Nothing was written.
+    /// The call needs more memory than other calls leave. Nothing was written.
     #[error("the server is overloaded")]
     Overloaded,
     #[error("{0}")]
     Unavailable(Outage),
-    /// An error of the service itself. The text is a fixed class, never driver text.
+    /// A bug or corrupt data. The text is one of a fixed set, never the driver's text.
     #[error("internal error: {0}")]
     Internal(String),
 }
@@ -77,7 +78,7 @@ pub enum Missing {
     Revision(TaskId, RevisionName),
 }
 
-/// What is limited by the largest message, or by the memory of all calls.
+/// What is limited by the maximum message size, or by the memory for all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizedResource {
     Task,
@@ -95,10 +96,10 @@ pub enum Outage {
     /// It may also have closed the connection.
     #[error("the database does not answer")]
     Unreachable,
-    /// It accepts none, or all are in use.
+    /// The database accepts no connections, or all connections are in use.
     #[error("no connection to the database was free in time")]
     NoConnection,
-    /// A read waited too long for a lock, or a write for its turn on SQLite.
+    /// A read waited too long for a lock, or a write waited too long for its turn on SQLite.
     #[error(
         "the database stayed locked by another process or session for too long, so nothing was done: try \
          again later"
@@ -121,7 +122,7 @@ pub enum Outage {
     StatementTimeout,
 }
 
-/// How a task stops being managed, and how to delete it then.
+/// How to make a task unmanaged, and then delete it.
 const UNLINK: &str = "Update that observation first: set `linked` in its `feedback_config` to \
                       false, or remove the answer whose `link` is the task. The task and its step \
                       stay: delete the step, then the task";
@@ -143,7 +144,7 @@ pub enum Precondition {
     )]
     TaskReferenced {
         task: TaskId,
-        /// The first of the steps, at most [`Precondition::MAX_LISTED_STEPS`].
+        /// The first steps, at most [`Precondition::MAX_LISTED_STEPS`].
         by: Vec<StepId>,
     },
     #[error("{} manages task {task}. {UNLINK}", observation(*by))]
@@ -193,9 +194,10 @@ fn absent_steps(count: usize) -> String {
         _ => ("steps", "them"),
     };
     let shown = Precondition::MAX_LISTED_STEPS;
-    let cut = match count > shown {
-        true => format!(" (the first {shown} are shown)"),
-        false => String::new(),
+    let cut = if count > shown {
+        format!(" (the first {shown} are shown)")
+    } else {
+        String::new()
     };
     format!(
         "the document does not list {count} {steps} of the task{cut}; set `absent_steps` to keep \

@@ -17,8 +17,8 @@ use super::{
 
 /// The version of a resource as an opaque text.
 ///
-/// It is a hash of id, version and time of the last update. Neither dry runs nor deletions make a
-/// version come back, even if the clock stands still.
+/// It is a hash of the id, the version and the time of the last update. No version is ever reused,
+/// not even after a dry run or a deletion, or if the clock stands still.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etag(String);
 
@@ -27,7 +27,7 @@ impl Etag {
         Self::for_version(guid, row_version.version, row_version.modified)
     }
 
-    /// The etag of the version that a resource got at a time.
+    /// The etag of a version that was written at a time.
     pub fn for_version(guid: Uuid, version: i64, modified: Timestamp) -> Self {
         let hash = Sha256::default()
             .with(guid)
@@ -54,7 +54,7 @@ pub struct GuideEtag(String);
 
 impl GuideEtag {
     pub fn of(guide: &TaskTree) -> Self {
-        // The version of a task stands for the order of its steps, too.
+        // The version of a task also covers the order of its steps.
         let mut row_versions: Vec<(Uuid, &RowVersion)> = Vec::new();
         for TaskTree { task, steps, .. } in guide.all() {
             row_versions.push((task.guid.0, &task.row_version));
@@ -87,7 +87,7 @@ impl GuideEtag {
 /// The etag that a caller expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedEtag {
-    /// Any: the caller sent no etag.
+    /// The caller sent no etag, so any is accepted.
     Any,
     Is(String),
 }
@@ -105,7 +105,7 @@ impl ExpectedEtag {
         matches!(self, Self::Is(_))
     }
 
-    /// Fails if a resource has another etag than the expected one.
+    /// Fails if the etag of a resource is not the expected one.
     pub fn check(&self, etag: &Etag, resource: ResourceId) -> Result<()> {
         match self {
             Self::Is(expected) if *expected != etag.0 => Err(Error::EtagMismatch(resource)),
@@ -113,8 +113,7 @@ impl ExpectedEtag {
         }
     }
 
-    /// Fails if the guide of a task has another etag than the expected one. A deleted guide has
-    /// none.
+    /// Fails if the etag of a task's guide is not the expected one. A deleted guide has no etag.
     pub fn check_guide(&self, etag: Option<&GuideEtag>, task: TaskId) -> Result<()> {
         match self {
             Self::Any => Ok(()),

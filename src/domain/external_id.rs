@@ -1,4 +1,4 @@
-//! Ids that callers give to tasks and steps themselves.
+//! Ids that callers assign to tasks and steps.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{
 pub const MAX_EXTERNAL_ID_CHARS: usize = 200;
 
 /// The caller's own id of a task or step: 1 to 200 code points without control characters and
-/// without white space at an end. It is compared byte by byte.
+/// without leading or trailing white space. It is compared byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExternalId(String);
 
@@ -54,7 +54,7 @@ pub enum ClaimedBy {
     StepOf(TaskId),
 }
 
-/// The id after a write, if it is another one than before.
+/// The id after a write, if it has changed.
 pub fn new_id<'a>(
     before: Option<&ExternalId>,
     after: Option<&'a ExternalId>,

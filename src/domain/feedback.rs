@@ -16,7 +16,7 @@ pub const TYPE_ENUM: &str = "enum";
 pub struct Feedback {
     /// The variable that holds the answer.
     pub name: Label,
-    /// Whether each value manages a task of its own.
+    /// Whether each value manages its own task.
     pub linked: bool,
     /// The answers in order: 1 to [`MAX_FEEDBACK_VALUES`], their keys unique.
     pub values: Vec<FeedbackValue>,
@@ -45,8 +45,8 @@ impl Feedback {
         self.values.iter().filter_map(|value| value.link)
     }
 
-    /// Takes over the links of the question's former state: a value whose key existed before keeps its
-    /// task.
+    /// Takes over the links of the question's former state: a value keeps its task if its key
+    /// existed before.
     pub fn take_links(&mut self, before: &Self) -> LinkChanges {
         let linked = before.values.iter();
         let linked = linked.filter_map(|value| Some((&value.key, value.link?)));

@@ -1,4 +1,4 @@
-//! The history of guides: revisions, which keep a guide as it was.
+//! The history of guides: revisions, which keep earlier states of a guide.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -29,7 +29,7 @@ pub const MAX_REQUESTED_REVISIONS: usize = 1_000;
 pub const MAX_REVISION_ALIASES: usize = 20;
 pub const MAX_NOTE_CHARS: usize = 1_000;
 
-/// What the author of a revision has noted.
+/// A note by the author of a revision.
 pub type Note = BoundedText<MAX_NOTE_CHARS>;
 
 /// The name of a revision of a task.
@@ -39,7 +39,7 @@ pub struct RevisionAlias(String);
 impl RevisionAlias {
     pub const MAX: usize = 64;
 
-    /// Accepts 1 to 64 of `a-z 0-9 . _ -`, the first a letter.
+    /// Accepts 1 to 64 characters of `a-z 0-9 . _ -` that begin with a letter.
     pub fn parse(text: &str) -> Option<Self> {
         let is_valid = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
         let valid = text.len() <= Self::MAX
@@ -64,10 +64,11 @@ impl RevisionName {
     /// Parses decimal digits or an alias.
     pub fn parse(text: &str) -> Option<Self> {
         let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        match is_number {
-            // A larger number is that of no revision.
-            true => Some(Self::Number(text.parse().unwrap_or(i64::MAX))),
-            false => RevisionAlias::parse(text).map(Self::Alias),
+        if is_number {
+            // No revision has a larger number.
+            Some(Self::Number(text.parse().unwrap_or(i64::MAX)))
+        } else {
+            RevisionAlias::parse(text).map(Self::Alias)
         }
     }
 }
@@ -81,7 +82,7 @@ impl fmt::Display for RevisionName {
     }
 }
 
-/// Why a revision was made, with the numbers of the contract.
+/// Why a revision was made, with the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(i32)]
 pub enum RevisionCause {
@@ -105,16 +106,16 @@ pub struct TaskRevision {
     pub number: i64,
     pub cause: RevisionCause,
     pub note: Note,
-    /// Who made it; empty if the credentials do not say.
+    /// The author; empty if the credentials do not name one.
     pub subject: String,
     pub created: Timestamp,
     pub task_name: Name,
     pub product: ProductId,
-    /// How many steps the task had, those of managed tasks not counted.
+    /// The number of steps of the task, without the steps of managed tasks.
     pub step_count: i64,
     /// The bytes of the stored guide.
     pub size: i64,
-    /// The aliases that name it, in their order.
+    /// The aliases that name it, sorted.
     pub aliases: Vec<RevisionAlias>,
     pub guide_etag: GuideEtag,
 }
@@ -125,7 +126,7 @@ pub struct DeletedTask {
     pub deleted: DeletedBy,
 }
 
-/// A place in the list of deleted tasks: behind the task that was deleted at this time.
+/// A position in the list of deleted tasks: after the task that was deleted at this time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DeletedTaskCursor {
     /// When it was deleted.
@@ -134,7 +135,7 @@ pub struct DeletedTaskCursor {
 }
 
 impl DeletedTask {
-    /// Its place in the list.
+    /// Its position in the list.
     pub fn cursor(&self) -> DeletedTaskCursor {
         DeletedTaskCursor {
             deleted: self.deleted.at,
@@ -146,11 +147,11 @@ impl DeletedTask {
 #[derive(Clone, Debug)]
 pub struct DeletedBy {
     pub at: Timestamp,
-    /// Who; empty if the credentials do not say.
+    /// Who deleted it; empty if the credentials do not name a subject.
     pub subject: String,
 }
 
-/// The texts that a step's translation was made from: the title, and the digest of the others.
+/// The texts that a step's translation was made from: the title, and the digest of the other texts.
 pub type StepSource = (String, SourceDigest);
 
 /// The texts that translations were made from.
@@ -161,7 +162,7 @@ pub struct TranslatedFrom {
 }
 
 impl TranslatedFrom {
-    /// Whether it is about no translation.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.steps.is_empty()
     }
@@ -171,7 +172,7 @@ impl TranslatedFrom {
 #[derive(Clone, Debug)]
 pub struct KeptGuide {
     pub tree: TaskTree,
-    /// What its outdated translations were made from. The others were made from the present
+    /// What its outdated translations were made from. Other translations were made from the current
     /// texts.
     pub outdated: TranslatedFrom,
 }
@@ -185,8 +186,8 @@ pub struct KeptDocument {
 }
 
 impl KeptGuide {
-    /// The guide after an update of its task. Subtask steps that refer to the task have its new
-    /// name then.
+    /// The guide after an update of its task. Subtask steps that refer to the task then have its
+    /// new name.
     pub fn after_update(mut self, task: &Task, context: &WriteContext) -> Self {
         let (guid, former) = (
             task.guid,
@@ -196,7 +197,7 @@ impl KeptGuide {
             let key = (guid, language.clone());
             let same_name = former.content.translations.get(language);
             let same_name = same_name.filter(|before| before.name == translation.name);
-            // A new text is made from the new name.
+            // A new translation is made from the new name.
             let source = same_name.map(|_| {
                 let outdated = self.outdated.tasks.remove(&key);
                 outdated.unwrap_or_else(|| former.name.as_str().to_owned())
@@ -233,15 +234,15 @@ impl KeptGuide {
     }
 }
 
-/// A guide as bytes, as the database keeps it.
+/// A guide as the database stores it.
 #[derive(Clone, Debug)]
 pub struct EncodedGuide {
     pub content: Vec<u8>,
-    /// The bytes of the document before it was compressed.
+    /// The bytes of the document before compression.
     pub document_bytes: usize,
 }
 
-/// Encodes guides of revisions, and decodes them.
+/// Encodes and decodes the guides of revisions.
 #[derive(Clone, Copy, Debug)]
 pub struct GuideCodec {
     /// Encodes a guide; `None` if the compression fails.

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The account of a call. It comes from credentials, never from a message, and a call sees
-/// no other account.
+/// The account of a call. It comes from credentials, never from a message. A call has no access to
+/// other accounts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AccountId(String);
 
@@ -71,11 +71,11 @@ macro_rules! guid {
 guid!(TaskId);
 guid!(StepId);
 guid!(
-    /// Identifies a request, so that a retry of it is recognised.
+    /// Identifies a request, so that a retry is recognized.
     RequestId
 );
 
-/// A product of the caller's catalogue: greater than 0.
+/// A product of the caller's catalog: greater than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProductId(i64);
 

@@ -1,4 +1,4 @@
-//! The work of an external index: what it has still to read, and what it says it holds.
+//! The work of an external index: what it still has to read, and what it says that it holds.
 
 use serde::{Deserialize, Serialize};
 use strum_macros::FromRepr;
@@ -11,7 +11,7 @@ pub const MAX_INDEX_INFO_CHARS: usize = 4_000;
 
 pub type IndexInfo = BoundedText<MAX_INDEX_INFO_CHARS>;
 
-/// What a piece of work is about, with the numbers of the contract, in the order of the listing.
+/// The kind of an item of work, with the numbers of the API, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromRepr)]
 #[repr(i32)]
 pub enum IndexKind {
@@ -22,10 +22,10 @@ pub enum IndexKind {
 /// With the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexWorkState {
-    /// The index has not said that it holds it.
+    /// The index has not acknowledged the task or step.
     New = 1,
     Changed = 2,
-    /// The index may hold it, and it is gone.
+    /// The index may hold the task or step, which was deleted.
     Deleted = 3,
 }
 
@@ -38,7 +38,8 @@ pub struct IndexWork {
     pub state: IndexWorkState,
     /// The etag, or the mark of the deletion.
     pub etag: String,
-    /// Whether it was listed before. Deletions are only listed if it was, or if the index holds it.
+    /// Whether the task or step was listed before. A deletion is listed only if it was, or if the
+    /// index holds it.
     pub listed: bool,
 }
 

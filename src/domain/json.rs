@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Deepest JSON value: every object and array counts one.
+/// The maximum depth of a JSON value. Each object and array counts as one level.
 pub const MAX_JSON_DEPTH: usize = 32;
 
 /// A JSON value of at most [`MAX_JSON_DEPTH`] levels, with finite numbers and without U+0000.
@@ -18,13 +18,15 @@ pub struct Instruction(pub Map<String, Value>);
 /// Upper bound of the encoded tag, length and nesting of a field, in bytes.
 pub const WIRE_OVERHEAD: usize = 16;
 
-/// Counted once for a list with elements, as its memory has room for four from the first one.
+/// Counted once for a list with elements, because it has room for four elements from the first one
+/// on.
 const LIST_BYTES: usize = 64;
-/// Counted once for an object with members, whose memory has room for eleven from the first one.
+/// Counted once for an object with members, because it has room for eleven members from the first
+/// one on.
 const OBJECT_BYTES: usize = 320;
 
-/// Upper bound of a value's encoded size, in bytes, and at least a quarter of the memory that it takes.
-/// Its JSON text may be far shorter, as an encoded number has at least nine bytes.
+/// Upper bound of a value's encoded size, in bytes, and at least a quarter of the memory that it
+/// takes. Its JSON text may be much shorter, because an encoded number has at least nine bytes.
 pub fn wire_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -1,11 +1,11 @@
-//! Names that were probably meant.
+//! Suggestions for misspelled names.
 
-/// How many characters a misspelt name differs by at most.
+/// The maximum edit distance of a misspelled name.
 const MAX_DISTANCE: usize = 2;
-/// Most bytes of a name that is compared.
+/// Longer names are not compared.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The candidate that a name may be a misspelling of.
+/// The closest candidate that the name may be a misspelling of.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > MAX_NAME_BYTES {
         return None;

@@ -12,25 +12,25 @@ use super::{
     violation::{Path, Reason, Violation, Violations},
 };
 
-/// Deepest nesting of documents, the outermost counted.
+/// The maximum nesting of documents, including the outermost.
 pub const MAX_NESTED_DOCUMENTS: usize = 8;
-/// Deepest nesting of messages in a request or response: the limit of common clients.
+/// The maximum nesting of messages in a request or response: the limit of common clients.
 pub const MAX_NESTED_MESSAGES: usize = 100;
 
-/// The greatest depth of a task that may have a certain value of a request.
+/// The maximum depth of a task that may have a certain value.
 ///
-/// The depth of a task is 1, or one more than that of the task that manages it. Only imports
-/// and restores create managed tasks. The depth of an existing task grows only when a restore
-/// manages a task again that is as it was when it was managed, and so within the limits.
+/// The depth of a task is 1, or one more than the depth of the task that manages it. Only imports
+/// and restores create managed tasks. The depth of an existing task grows only if a restore makes
+/// it managed again; its contents are then what they were before, and so within the limits.
 #[derive(Clone, Debug)]
 pub struct DepthLimit {
-    /// The greatest depth of a task that can have the value.
+    /// The maximum depth of a task that can have the value.
     pub max_depth: usize,
     pub violation: Violation,
 }
 
 impl DepthLimit {
-    /// The limit of a task that is to manage new tasks.
+    /// The limit for a task that will manage new tasks.
     pub fn for_managing_task(at: &Path<'_>) -> Self {
         let description = format!("would nest documents more than {MAX_NESTED_DOCUMENTS} deep");
         Self {
@@ -39,7 +39,7 @@ impl DepthLimit {
         }
     }
 
-    /// The limit that the outermost task of a guide has by this limit of a task which is this many
+    /// The limit for the outermost task of a guide that follows from this limit for a task so many
     /// levels below it.
     pub fn below(self, levels: usize) -> Self {
         Self {
@@ -48,11 +48,11 @@ impl DepthLimit {
         }
     }
 
-    /// The limit of a value that nests this many messages below its step; `None` if every
-    /// task may have it.
+    /// The limit for a value that nests this many messages below its step; `None` if every task may
+    /// have it.
     fn of_value(messages: usize, at: &Path<'_>) -> Option<Self> {
-        // A step of an outermost document is nested in two messages, itself counted. Each
-        // document adds four: step, question, answer, document.
+        // A step of the outermost document is the second level of messages. Each nested document
+        // adds four: step, question, answer, document.
         let max_depth = (MAX_NESTED_MESSAGES + 2).saturating_sub(messages) / 4;
         if max_depth >= MAX_NESTED_DOCUMENTS {
             return None;
@@ -99,7 +99,7 @@ pub fn limits_of_translation(translation: &StepTranslation, at: &Path<'_>) -> Ve
     limits_of_instructions(&translation.instructions, 2, &at.field("instructions"))
 }
 
-/// The limits of instructions that stand within this many messages below their step.
+/// The limits of instructions that are nested in this many messages below their step.
 fn limits_of_instructions(list: &[Instruction], within: usize, at: &Path<'_>) -> Vec<DepthLimit> {
     let limit = |(index, Instruction(members)): (usize, &Instruction)| {
         let messages = within + 1 + object_wire_depth(members);
@@ -108,8 +108,8 @@ fn limits_of_instructions(list: &[Instruction], within: usize, at: &Path<'_>) ->
     list.iter().enumerate().filter_map(limit).collect()
 }
 
-/// Fails if a task is deeper than a limit of its values. A task without a depth does not
-/// exist; it is skipped, as the write fails for that reason.
+/// Fails if a task is deeper than a limit of its values allows. A task without a depth does not
+/// exist, and is skipped because the write fails for that reason.
 pub fn check_depths(
     limits: &[(TaskId, DepthLimit)],
     depths: &BTreeMap<TaskId, usize>,

@@ -1,17 +1,18 @@
 //! The order of a task's steps.
 //!
-//! A step's place is a whole number, with gaps between neighbours. An insert needs only the places of
-//! its two neighbours and changes no other step, so it costs the same in a task of any length. When a
-//! gap is exhausted, all steps of the task are renumbered.
+//! A step's place is an integer, with gaps between neighbors. An insert reads only the places of
+//! its two neighbors and changes no other step, so its cost does not depend on the length of the
+//! task. When a gap is exhausted, all steps of the task are renumbered.
 //!
-//! *Invariant:* an appended step comes after every place that its task ever used in the
-//! same numbering, so a page that ended at a deleted step does not skip it.
+//! *Invariant:* an appended step comes after every place that was ever used in the same numbering.
+//! So if a page ended at a step that was deleted since, the next page does not skip the appended
+//! step.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ids::StepId, step::Placement};
 
-/// Distance between two appended steps.
+/// The distance between two appended steps.
 pub const GAP: i64 = 1 << 40;
 /// The maximum distance between a step and one that is inserted after it, so that a list can be inserted
 /// step by step into one gap.
@@ -28,7 +29,7 @@ impl Place {
         Self((number + 1).saturating_mul(GAP))
     }
 
-    /// A place between two neighbours, `low < high`; `None` if the gap is exhausted.
+    /// A place between two neighbors, `low < high`; `None` if the gap is exhausted.
     pub fn between(low: Place, high: Place) -> Option<Self> {
         let distance = (high.0.checked_sub(low.0)? / 2).min(MAX_INSERT_DISTANCE);
         (distance > 0).then_some(Self(low.0 + distance))
@@ -45,7 +46,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The place after all that were ever used; `None` if there are no more numbers.
+    /// The place after all places that were ever used; `None` if there are no more numbers.
     pub fn append(self) -> Option<Place> {
         self.last_position.checked_add(GAP).map(Place)
     }
@@ -116,7 +117,7 @@ impl Insertion {
         })
     }
 
-    /// Inserts after a step, or where the placement says, and renumbers all steps. `order` lists the
+    /// Inserts after a step, or as the placement says, and renumbers all steps. `order` lists the
     /// existing steps.
     pub fn renumbering(
         placement: Placement,
@@ -141,14 +142,14 @@ impl Insertion {
     }
 }
 
-/// Places for steps in a new order, and the new numbering. `known` are the places of
-/// existing steps. They are kept if possible; otherwise all steps are renumbered.
+/// Places for steps in a new order, and the new numbering. `known` has the places of existing
+/// steps, which are kept if possible. Otherwise all steps are renumbered.
 pub fn arrange(known: &[Option<Place>], numbering: Numbering) -> (Vec<Place>, Numbering) {
     keep_known(known, numbering).unwrap_or_else(|| numbering.renumber(known.len()))
 }
 
-/// Places that keep every known one; `None` if the known ones change their order or
-/// there is no room.
+/// Places for the new steps that keep all known places; `None` if existing steps change their order
+/// or there is no room.
 fn keep_known(
     known: &[Option<Place>],
     mut numbering: Numbering,
@@ -167,7 +168,7 @@ fn keep_known(
             }
             (None, Some(low), Some(high)) => Place::between(*low, *high)?,
             (None, _, None) => numbering.append()?,
-            // No place is made before the first existing one: all steps are renumbered.
+            // There are no places before the first existing one, so all steps are renumbered.
             (None, None, Some(_)) => return None,
         };
         numbering = numbering.with(place);
@@ -237,7 +238,6 @@ mod tests {
         assert!(places.are_sorted());
     }
 
-    /// So that none of the numberings before it has the same number.
     #[test]
     fn a_new_numbering_has_the_next_number() {
         let places = Places::of(2);

@@ -1,20 +1,20 @@
 //! Pages of a list.
 
-/// A page ends early rather than exceed this many encoded bytes, as gRPC clients receive at
-/// most 4 MiB by default. Every page has at least one item, however large.
+/// A page ends before it exceeds this many encoded bytes, because gRPC clients accept at most 4 MiB
+/// by default. Every page has at least one item, however large.
 pub const PAGE_BYTES: usize = 3 * 1024 * 1024;
 
-/// How many items a page holds at most: 1 to 500.
+/// The maximum number of items on a page: 1 to 500.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSize(u32);
 
 impl PageSize {
     pub const DEFAULT: u32 = 50;
-    /// The largest size; more is reduced to it.
+    /// The largest size. Larger requested sizes are reduced to it.
     pub const MAX: u32 = 500;
     pub const LARGEST: Self = Self(Self::MAX);
 
-    /// The size for a requested number; `None` if that is negative.
+    /// The size for a requested number; `None` if it is negative.
     pub fn new(size: i32) -> Option<Self> {
         let size = u32::try_from(size).ok()?;
         Some(Self(match size {
@@ -27,7 +27,7 @@ impl PageSize {
         self.0
     }
 
-    /// The number of rows to read: one more, which tells whether items follow the page.
+    /// The number of rows to read: one more, to find out whether another page follows.
     pub fn rows(self) -> u64 {
         u64::from(self.0) + 1
     }
@@ -40,14 +40,14 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The page of at most [`PageSize::rows`] rows.
+    /// The page from at most [`PageSize::rows`] rows.
     pub fn from_rows(mut rows: Vec<T>, size: PageSize) -> Self {
         let more = rows.len() > size.get() as usize;
         rows.truncate(size.get() as usize);
         Self { items: rows, more }
     }
 
-    /// The page with other items in place of these.
+    /// Converts the items of the page.
     pub fn try_map<U, E>(self, item: impl FnMut(T) -> Result<U, E>) -> Result<Page<U>, E> {
         Ok(Page {
             items: self.items.into_iter().map(item).collect::<Result<_, E>>()?,

@@ -5,8 +5,8 @@ use super::{ids::RoleId, text::Name};
 /// A named role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The id, unique in the account and never reused.
+    /// Unique in the account and never reused.
     pub id: RoleId,
-    /// The name, which need not be unique.
+    /// Need not be unique.
     pub name: Name,
 }

@@ -23,8 +23,8 @@ impl RowVersion {
         }
     }
 
-    /// The first version after a deletion. Its number is the present time in microseconds, which is
-    /// larger than any number of writes, and a random part, as the clock may be set back.
+    /// The first version after a deletion. Its number is the current time in microseconds, which is
+    /// larger than any number of writes, plus a random part, because the clock may be set back.
     pub fn after_deletion(created: Timestamp, context: &WriteContext) -> Self {
         Self {
             version: context.now.0.saturating_add(random_part(context)),

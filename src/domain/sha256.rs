@@ -20,7 +20,7 @@ impl Sha256 {
         self
     }
 
-    /// The first bytes of the digest, of 32.
+    /// The first `BYTES` of the 32 bytes of the digest.
     pub fn finish<const BYTES: usize>(self) -> [u8; BYTES] {
         const { assert!(BYTES <= 32) };
         let mut first = [0; BYTES];

@@ -1,8 +1,8 @@
 //! The shorthand of a single condition:
 //! `components.{product_id}.{variable} {op} {value}[, {value}…]`.
 //!
-//! *Invariant:* parsing the rendering of a condition returns the same condition.
-//! Conditions of any other form have no rendering.
+//! *Invariant:* parsing a rendered condition returns the same condition. Conditions that have no
+//! shorthand are not rendered.
 
 use super::{
     dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
@@ -31,7 +31,7 @@ pub fn parse(text: &str) -> Result<Group, ShorthandError> {
     })
 }
 
-/// Renders dependencies; `None` unless they are exactly one condition of the shorthand's form.
+/// Renders dependencies; `None` unless they are exactly one condition that has a shorthand.
 pub fn render(group: &Group) -> Option<String> {
     let (LogicalOperator::And, [Node::Condition(condition)]) =
         (group.operator, group.nodes.as_slice())

@@ -1,10 +1,10 @@
 //! Encoded sizes of tasks and steps. A task or step that is too large to be returned is not
 //! stored, and a page ends before rows that do not fit are read.
 //!
-//! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up. The
-//! size of an element, such as a condition or a JSON value, is at least half of the memory
-//! that it takes when decoded. So a guide that can be exported stays within the limit of
-//! `server/layers/admit.rs` on decoded requests, and can be imported.
+//! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up. The size of
+//! an element, such as a condition or a JSON value, is at least half of the memory that it takes
+//! when decoded. So a guide that can be exported can also be imported: it stays within the limit on
+//! decoded requests in `server/layers/admit.rs`.
 
 use super::{
     dependency::Group,
@@ -22,8 +22,8 @@ use super::{
 const FIXED_BYTES: usize = 400;
 /// Bytes that a step's id adds to its task.
 pub const STEP_ID_BYTES: i64 = 38;
-/// Bytes reserved below the largest message, as names that come from elsewhere may grow:
-/// the title of a subtask step, and the name of a managed task.
+/// Bytes reserved below the maximum message size, because names from elsewhere may grow: the title
+/// of a subtask step, and the name of a managed task.
 pub const RESERVED_BYTES: i64 = 4096;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub fn task_size(task: &Task) -> i64 {
     let TaskContent {
         dependencies,
         published: _,
-        // There are seven at most.
+        // There are at most seven.
         roles: _,
         external_id,
         translations,
@@ -137,7 +137,7 @@ pub fn external_id_bytes(id: Option<&ExternalId>) -> usize {
     id.map_or(0, |id| id.as_str().len() + WIRE_OVERHEAD)
 }
 
-/// The bytes of a task and its steps in an export, at most.
+/// The maximum bytes of a task and its steps in an export.
 pub fn exported_bytes<'s>(task: &Task, steps: impl IntoIterator<Item = &'s Step>) -> usize {
     let steps = steps.into_iter().map(StepSize::of).map(StepSize::total);
     let bytes = steps.fold(task_size(task), i64::saturating_add);

@@ -18,7 +18,7 @@ use super::{
     violation::{Path, Reason, Violations},
 };
 
-/// Most steps of a task, wiring steps included.
+/// The maximum number of steps of a task, including wiring steps.
 pub const MAX_TASK_STEPS: usize = 10_000;
 /// The description of the violation of an import that exceeds it.
 pub const TOO_MANY_STEPS: &str = "would give the task more than 10000 steps";
@@ -113,12 +113,12 @@ pub struct NewTask {
     pub content: TaskContent,
 }
 
-/// The fields that a task has of its own and that updates change. The JSON form is for the database,
-/// which stores some fields elsewhere.
+/// The fields of a task that updates change. The JSON form is for the database, which stores some
+/// fields elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskContent {
-    /// When it is visible; `None` is always.
+    /// When it is visible; `None` if always.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Group>,
     #[serde(skip)]
@@ -170,11 +170,11 @@ pub struct Task {
     pub steps: Vec<StepId>,
     pub numbering: Numbering,
     pub index: IndexState,
-    /// Its version. A change of its list of steps creates a new one, too.
+    /// Its version. A change of its list of steps also creates a new one.
     pub row_version: RowVersion,
 }
 
-/// What the lock of a task returns of it: no dependencies, translations or list of steps.
+/// What locking a task returns: the task without its dependencies, translations and list of steps.
 #[derive(Clone, Debug)]
 pub struct LockedTask {
     pub guid: TaskId,
@@ -206,7 +206,7 @@ impl Task {
         }
     }
 
-    /// Sets the fields that a managed task takes from its value.
+    /// Sets the fields that a managed task takes from the value that manages it.
     pub fn managed(mut self, by: ManagedBy, name: Name) -> Self {
         self.managed = Some(by);
         self.name = name;
@@ -221,7 +221,7 @@ impl Task {
         }
     }
 
-    /// Sets the next version if the task differs from `before`. Returns whether it does.
+    /// Sets the next version if the task differs from `before`, and returns whether it does.
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
         if changed {

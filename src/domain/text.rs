@@ -49,7 +49,7 @@ pub fn check(text: &str, max: usize) -> Result<(), TextError> {
     Ok(())
 }
 
-/// A text of at most `MAX` code points. If it is required, they are not all white space.
+/// A text of at most `MAX` code points. A required text has more than white space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Text<const MAX: usize, const REQUIRED: bool>(String);
@@ -94,8 +94,8 @@ pub type Label = NonBlankText<MAX_LABEL_CHARS>;
 /// A path, tag or part, which may be empty.
 pub type Tag = BoundedText<MAX_LABEL_CHARS>;
 
-/// The body of a step: at most [`MAX_BODY_CHARS`] code points, which may be empty. Clones share
-/// the text, as it can have megabytes and steps are cloned for every update.
+/// The body of a step: at most [`MAX_BODY_CHARS`] code points, which may be empty. Clones share the
+/// text, because it can have megabytes and every update clones steps.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Body(Arc<String>);
 

@@ -22,8 +22,8 @@ pub const MAX_LANGUAGES: usize = 100;
 pub struct Language(String);
 
 impl Language {
-    /// Parses a well-formed tag of either case. As RFC 5646 has it, no variant and no
-    /// extension appears twice.
+    /// Parses a well-formed tag of either case. As RFC 5646 requires, no variant or extension
+    /// appears twice.
     pub fn parse(tag: &str) -> Option<Self> {
         if tag.len() > MAX_LABEL_CHARS {
             return None;
@@ -40,8 +40,8 @@ impl Language {
         is_unique.then(|| Self(tag.into_inner()))
     }
 
-    /// The next shorter form of the tag, as in de-CH-1996, de-CH, de; `None` for the
-    /// shortest. A single letter introduces what follows it, so both are dropped at once.
+    /// The next shorter form of the tag, as in de-CH-1996, de-CH, de; `None` for the shortest. A
+    /// single letter introduces the next subtag, so both are dropped together.
     pub fn shorter(&self) -> Option<Self> {
         let (mut rest, _) = self.0.rsplit_once('-')?;
         while let Some((above, last)) = rest.rsplit_once('-')
@@ -52,7 +52,7 @@ impl Language {
         (rest.len() > 1).then(|| Self(rest.to_owned()))
     }
 
-    /// A tag read from the database, which holds canonical tags only.
+    /// A tag from the database, which stores only canonical tags.
     pub(crate) fn stored(tag: String) -> Self {
         Self(tag)
     }

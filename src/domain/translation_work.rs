@@ -36,8 +36,8 @@ impl SourceDigest {
         Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
 
-    /// The digest of a step's texts, from its title and [`SourceDigest::for_content`]. The
-    /// title of a subtask step changes without its content being read.
+    /// The digest of a step's texts, from its title and [`SourceDigest::for_content`]. The title of
+    /// a subtask step can change without its content being read.
     pub fn for_step(title: &str, content: SourceDigest) -> Self {
         Self::of([
             Some(b"step".as_slice()),
@@ -87,7 +87,7 @@ impl fmt::Display for ResourceId {
     }
 }
 
-/// With the numbers of the contract.
+/// With the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationState {
     Missing = 1,
@@ -130,7 +130,7 @@ pub struct TranslationWorkFilter {
 pub struct TranslationWorkCursor {
     pub steps: bool,
     pub guid: Uuid,
-    /// How many of the languages are listed for it.
+    /// The number of languages that were already listed for it.
     pub languages: usize,
 }
 
@@ -145,8 +145,8 @@ impl TranslationWorkCursor {
 #[derive(Clone, Debug)]
 pub struct TranslationWorkPage {
     pub items: Vec<(TranslationWork, TranslationWorkCursor)>,
-    /// Where the next page starts; `None` at the end. A page before the end may be short
-    /// or empty, as a call examines a limited number of resources.
+    /// Where the next page starts; `None` at the end. A page before the end may be short or empty,
+    /// because a call examines a limited number of resources.
     pub next: Option<TranslationWorkCursor>,
 }
 
@@ -154,11 +154,11 @@ pub struct TranslationWorkPage {
 pub struct AutomaticTranslation {
     pub guid: Uuid,
     pub language: Language,
-    /// The texts, if it is of a task.
+    /// The texts of a task's translation.
     pub task: TaskTranslation,
-    /// The texts, if it is of a step.
+    /// The texts of a step's translation.
     pub step: StepTranslation,
-    /// The digest of the source texts; `None` if the sent one is no digest.
+    /// The digest of the source texts; `None` if the caller sent something else.
     pub digest: Option<SourceDigest>,
 }
 
@@ -175,9 +175,9 @@ impl AutomaticTranslation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationOutcome {
     Written(ResourceId),
-    /// It is not written, as the stored translation is locked.
+    /// Not written, because the stored translation is locked.
     Locked,
-    /// It is not written, as the source has changed.
+    /// Not written, because the source has changed.
     Stale,
     NotFound,
 }

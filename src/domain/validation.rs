@@ -1,9 +1,8 @@
 //! Finds what is wrong with a guide.
 //!
-//! Most rules check one condition, observation or step. Rules about walkthroughs are
-//! decided exactly, or counted as undecided where the search reaches its limit.
-//! `walkthrough` makes one boolean formula of all walkthroughs, and `search` decides what
-//! can be true in it.
+//! Most rules check one condition, observation or step. Rules about walkthroughs are decided
+//! exactly, or counted as undecided if the search reaches its limit. `walkthrough` builds one
+//! Boolean formula for all walkthroughs, and `search` decides what can be true in it.
 
 mod conditions;
 mod conflict;
@@ -38,11 +37,10 @@ pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 
 use report::Report;
 
-/// The bytes of all findings. More findings are only counted.
+/// The maximum bytes of all findings. Further findings are only counted.
 const MAX_FINDING_BYTES: usize = 32 * 1024 * 1024;
 
-/// The findings of a guide in order, and how many there are; `None` if nobody waits for
-/// them any more.
+/// The findings of a guide in order, and their counts; `None` if the call is over.
 pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, FindingCounts)> {
     let budget = Budget::new(MAX_FINDING_BYTES, subject.stop);
     let mut report = Report::new(subject, &budget);
@@ -75,15 +73,15 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     Some((findings, counts))
 }
 
-/// The finding for a guide that was not read because it has more than `most` bytes; `None` if the
+/// The finding for a guide that was not read because it has more than `max_bytes`; `None` if the
 /// options leave it out.
-pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Option<Finding> {
+pub fn too_large(task: TaskId, max_bytes: usize, options: &ValidationOptions) -> Option<Finding> {
     let place = FindingPlace {
         task: task.to_string(),
         ..FindingPlace::default()
     };
-    let facts = json!({ "limit": "bytes", "most": most });
-    let message = format!("The guide has more than {most} bytes, and is not looked at.");
+    let facts = json!({ "limit": "bytes", "most": max_bytes });
+    let message = format!("The guide has more than {max_bytes} bytes, and is not looked at.");
     let mut finding = Finding::new(Rule::TooLarge, place, (0, None), facts, message);
     finding.severity = options.severity(finding.rule, finding.severity)?;
     (!options.suppresses(&finding)).then_some(finding)

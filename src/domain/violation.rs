@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use strum_macros::IntoStaticStr;
 
-/// Why a field is invalid, with the names of the contract.
+/// Why a field is invalid, with the names of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
@@ -19,7 +19,7 @@ pub enum Reason {
     /// An update mask names a field that the message does not have.
     MaskPathUnknown,
     ShorthandInvalid,
-    /// Both a shorthand and dependencies, and they differ.
+    /// A shorthand and dependencies that differ.
     ShorthandConflict,
     /// A page token of another list or filter, or a malformed one.
     PageTokenInvalid,
@@ -74,7 +74,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// A member of the JSON object at this path: `.key`, or `["key"]` if the key is no
+    /// A member of the JSON object at this path: `.key`, or `["key"]` if the key is not an
     /// identifier.
     pub const fn member(&'a self, key: &'a str) -> Path<'a> {
         Path {
@@ -84,13 +84,13 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Whether a key can stand behind a dot: letters, digits and underscores, no digit first.
+/// Whether a key can follow a dot: letters, digits and underscores, and no leading digit.
 fn is_identifier(key: &str) -> bool {
     let is_word = key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     is_word && key.starts_with(|first: char| !first.is_ascii_digit())
 }
 
-/// How many characters of a caller's text a path or description repeats at most.
+/// The maximum number of characters of a caller's text that a path or description repeats.
 const MAX_CLIP_CHARS: usize = 64;
 
 impl fmt::Display for Path<'_> {
@@ -135,7 +135,7 @@ pub struct Violation {
     pub path: String,
     /// Why it is invalid, for programs.
     pub reason: Reason,
-    /// Why it is invalid, for people. A sent text is repeated only as [`clip`] cuts it.
+    /// Why it is invalid, for people. It repeats sent texts only as cut by [`clip`].
     pub description: String,
 }
 
@@ -149,8 +149,7 @@ impl Violation {
     }
 }
 
-/// All violations of a request: the first [`Violations::MAX_VIOLATIONS`], and the number of
-/// all.
+/// The violations of a request: the first [`Violations::MAX_VIOLATIONS`], and the total number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations {
     kept: Vec<Violation>,
@@ -193,7 +192,7 @@ impl Violations {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }
 
-    /// The number of all violations, also of those that are not kept.
+    /// The number of all violations, including those that are not kept.
     pub fn total(&self) -> usize {
         self.total
     }

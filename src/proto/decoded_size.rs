@@ -43,7 +43,7 @@ struct Field {
     number: u32,
     /// The memory that each occurrence takes outside the struct of its message.
     element_bytes: usize,
-    /// What the first occurrence takes in addition: room for further ones.
+    /// What the first occurrence takes in addition: room for further occurrences.
     room_bytes: usize,
     content: Content,
 }
@@ -52,7 +52,7 @@ struct Field {
 enum Content {
     /// A message, by its index.
     Message(usize),
-    /// Numbers, several of which may be packed, so that each byte may be an element.
+    /// Numbers, which may be packed, so that each byte may be an element.
     Packed,
     /// A text or a number.
     Scalar,
@@ -83,9 +83,8 @@ impl DecodedSizes {
         sizes
     }
 
-    /// The memory that the elements of a request take, without their texts, which are as
-    /// long as in the message. Counting ends above `limit`, and where the message cannot be
-    /// decoded.
+    /// The memory that the elements of a request take, without their texts, which are as long as in
+    /// the message. Counting stops above `limit`, and where the message cannot be decoded.
     pub fn of_request(&self, rpc: &str, message: impl Buf, limit: usize) -> usize {
         self.of_message(self.requests.get(rpc).copied(), message, limit)
     }

@@ -161,9 +161,9 @@ impl Account {
         self.store.inner.options.max_message_bytes
     }
 
-    /// Waits until a large resource or page of this size may be read, and reserves memory for it in the
-    /// response until the call ends. Fails with [`Error::Overloaded`] if there is not enough memory, and with
-    /// [`Error::TooLarge`] if there never is.
+    /// Waits until a large resource or page of this size may be read, and reserves memory for it in
+    /// the response until the call ends. Fails with [`Error::Overloaded`] if there is not enough
+    /// memory at present, and with [`Error::TooLarge`] if there never will be.
     ///
     /// *Invariant:* a call that waits for a permit holds no connection or lock, because the holder of
     /// the permit may be waiting for one.
@@ -181,9 +181,10 @@ impl Account {
             .acquire_many_owned(kib.clamp(MIN_LARGE_READ_KIB, MAX_LARGE_READ_KIB))
             .await
             .map_err(|_| Error::Internal("no large reads".to_owned()))?;
-        match CallContext::try_reserve_response(bytes) {
-            true => Ok(permit),
-            false => Err(Error::Overloaded),
+        if CallContext::try_reserve_response(bytes) {
+            Ok(permit)
+        } else {
+            Err(Error::Overloaded)
         }
     }
 

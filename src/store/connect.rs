@@ -38,13 +38,13 @@ pub struct ConnectOptions {
     /// Whether to bring the schema up to date, or to refuse an old one.
     pub migrate: bool,
     pub layout: TableLayout,
-    /// Whether calls are served. Then the user needs permissions on all tables, and a PostgreSQL that
-    /// cannot be reached is waited for without end.
+    /// Whether calls are served. If so, the database user needs permissions on all tables, and an
+    /// unreachable PostgreSQL is retried forever.
     pub serves: bool,
 }
 
 impl ConnectOptions {
-    /// For a command that ends after its work.
+    /// For a command that exits when its work is done.
     pub fn for_command(migrate: bool) -> Self {
         Self {
             max_connections: 2,
@@ -106,7 +106,7 @@ pub struct Pools {
     /// For reads. On SQLite read-only connections, on PostgreSQL the pool that also writes.
     pub reader: DatabaseConnection,
     pub max_writes: usize,
-    /// Closes connections on which a write was refused; only PostgreSQL heeds it.
+    /// Closes connections on which a write was refused; only PostgreSQL uses this.
     pub refusals: Refusals,
     pub probe: HealthProbe,
 }
@@ -131,8 +131,8 @@ impl Connections {
         }
     }
 
-    /// Closes all connections. The writer is closed last: SQLite moves the write-ahead
-    /// log into the file when its last connection is a writing one.
+    /// Closes all connections. The writer is closed last, because SQLite moves the write-ahead log
+    /// into the file only if the last connection can write.
     pub async fn close(&self) {
         let Pools {
             writer,
@@ -142,7 +142,7 @@ impl Connections {
         } = &self.pools;
         let (HealthProbe::Postgres { pool, .. } | HealthProbe::Sqlite { pool, .. }) = probe;
         for pool in [pool, reader, writer] {
-            // It is closed even if this reports an error.
+            // The pool is closed even if this returns an error.
             let _ = pool.close_by_ref().await;
         }
     }

@@ -32,7 +32,8 @@ const GATHER_TIME: Duration = Duration::from_millis(50);
 const MAX_WAITING: usize = 1_000;
 /// The maximum number of waiting calls of one account.
 const MAX_ACCOUNT_WAITING: usize = 100;
-/// With more changed tasks, the oldest changes of a feed are forgotten.
+/// The maximum number of changed tasks that a feed remembers. Beyond that, it forgets the oldest
+/// changes.
 const MAX_KNOWN_TASKS: usize = 10_000;
 
 /// The calls of this server that wait for changes.
@@ -64,30 +65,30 @@ struct Feed {
     looked: Arc<tokio::sync::Mutex<Looked>>,
 }
 
-/// What is known to be new in a feed.
+/// What is new in a feed, as far as this server knows.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct FeedNews {
     /// The newest position that a poll found.
     head: i64,
-    /// How many times there may have been a new entry without a position.
+    /// How many times a write may have added an entry without a position.
     wakes: u64,
 }
 
-/// What one call has read of a feed, for all calls that wait for changes of a task.
+/// What one call has read from a feed, shared by all calls that wait for changes of a task.
 #[derive(Default)]
 struct Looked {
     /// All entries up to here have been read; `None` before the first read.
     cursor: Option<FeedCursor>,
-    /// The position from which on `tasks` knows all entries.
+    /// `tasks` covers all entries from this position on.
     from: i64,
     /// The newest position of each changed task.
     tasks: BTreeMap<TaskId, i64>,
-    /// The count of wakes before the last read.
+    /// [`FeedNews::wakes`] before the last read.
     wakes: u64,
 }
 
 impl Looked {
-    /// Reads what is new, the first time after `start`.
+    /// Reads the new entries. The first read starts after `start`.
     async fn read(&mut self, account: &Account, start: FeedCursor) -> Result<()> {
         // If this fails, the next read starts over.
         let Self {
@@ -147,7 +148,7 @@ impl FeedWaits {
         self.writes.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// How many calls wait.
+    /// The number of waiting calls.
     pub fn waiting(&self) -> usize {
         MAX_WAITING - self.places.available_permits()
     }
@@ -176,15 +177,16 @@ impl FeedWaits {
 pub struct FeedWatch {
     feed: Feed,
     news: watch::Receiver<FeedNews>,
-    /// The count when it was made.
+    /// [`FeedNews::wakes`] when the watch was created.
     wakes: u64,
     places: Arc<Semaphore>,
 }
 
 impl FeedWatch {
-    /// Waits until there may be entries after `cursor`, of all tasks or of one. Changes of other tasks move
-    /// `cursor`: one call reads them for all that wait. `None` at shutdown, when every call returns
-    /// immediately. Fails if too many calls wait.
+    /// Waits until there may be entries after `cursor`, for all tasks or for one. With a task,
+    /// entries of other tasks advance `cursor`; one call reads them for all waiting calls. Returns
+    /// `None` at shutdown, when every call returns immediately. Fails if too many calls are
+    /// waiting.
     pub fn wait<'a>(
         self,
         cursor: &'a mut FeedCursor,
@@ -195,13 +197,13 @@ impl FeedWatch {
             Err(TryAcquireError::Closed) => return Ok(None),
             _ => return Err(Error::Overloaded),
         };
-        // The sender is dropped, so that it ends at shutdown.
+        // Drops the sender, so that `wait_for` fails at shutdown.
         let (looked, mut news, mut wakes) = (self.feed.looked, self.news, self.wakes);
         Ok(Some(async move {
             let _place = place;
             loop {
                 let is_new = |news: &FeedNews| news.head > cursor.position || news.wakes > wakes;
-                // It fails at shutdown.
+                // Fails at shutdown.
                 if news.wait_for(is_new).await.is_err() {
                     return;
                 }
@@ -213,7 +215,7 @@ impl FeedWatch {
                 let FeedNews { head, wakes: now } = *news.borrow();
                 let seen = looked.cursor.map_or(-1, |cursor| cursor.position);
                 if seen < head || looked.wakes < now {
-                    // The call will meet this error itself.
+                    // The call will get this error itself.
                     if looked.read(account, *cursor).await.is_err() {
                         return;
                     }
@@ -238,7 +240,7 @@ impl Account {
 }
 
 impl Store {
-    /// Wakes calls that wait for writes of other servers, until it is dropped.
+    /// Polls for writes of other servers and wakes waiting calls, until the future is dropped.
     pub async fn follow_changes(self) {
         let waits = &self.inner.feed_waits;
         let mut ticks = interval(POLL_INTERVAL);
@@ -246,7 +248,7 @@ impl Store {
         loop {
             ticks.tick().await;
             for id in waits.watched() {
-                // While the database does not answer, the calls go on waiting.
+                // While the database does not respond, the calls keep waiting.
                 if let Ok((head, has_new)) = self.account(&id).feed_head().await {
                     waits.update_news(&id, |news| {
                         news.head = head;
@@ -257,7 +259,7 @@ impl Store {
         }
     }
 
-    /// Ends the wait of every call, and lets none wait from now on.
+    /// Ends all waits, and lets no call wait from now on.
     pub fn end_waits(&self) {
         let waits = &self.inner.feed_waits;
         waits.places.close();

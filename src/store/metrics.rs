@@ -148,7 +148,7 @@ impl StoreMetrics {
     }
 }
 
-/// The open connections of a pool, the idle ones among them, and the maximum.
+/// The numbers of open and idle connections of a pool, and the maximum.
 fn pool_size<D: Database>(pool: &Pool<D>) -> [i64; 3] {
     let max = pool.options().get_max_connections();
     [pool.size().into(), gauged(pool.num_idle()), max.into()]
@@ -158,7 +158,7 @@ fn gauged(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// What this SQL does: it reads, it locks rows and reads them, or it writes.
+/// The kind of a statement: `read`, `lock` if it locks the rows that it reads, or `write`.
 fn statement_kind(sql: &str) -> &'static str {
     let writes = ["INSERT INTO ", "UPDATE ", "DELETE FROM "]
         .iter()

@@ -1,4 +1,5 @@
-//! Reads. Each shows one state of the database: it is one statement, or several in a [`Snapshot`].
+//! Reads. Each sees one state of the database, because it is a single statement or runs in a
+//! [`Snapshot`].
 //!
 //! Without a permit, statements read only small rows. Where rows may be large, their sizes are read
 //! first.
@@ -47,7 +48,7 @@ pub use guide::GuideSource;
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
-/// Rows that have more bytes together are large: they are read under a permit.
+/// Rows with more bytes in total are large, and are read under a permit.
 pub const LARGE_BYTES: i64 = 1024 * 1024;
 
 /// How many bytes of rows a read may read.
@@ -92,7 +93,7 @@ async fn find_within<E: EntityTrait, R: FromQueryResult + Send + Sync>(
         None => Ok(None),
         Some(bytes) => {
             max_bytes.check(bytes)?;
-            // It was not locked, and has become smaller.
+            // The row was not locked, and has become smaller since.
             Err(StoreError::Conflict)
         }
     }
@@ -105,8 +106,8 @@ pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 /// kilobytes.
 pub const MAX_TASKS_PER_STATEMENT: usize = 100;
 
-/// Reads the selected rows that have one of these ids in a column. The other
-/// tasks of the thread do not wait while many rows are decoded.
+/// Reads the selected rows that have one of these ids in a column. Decoding many rows does not
+/// block the other tasks of the thread.
 pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult>(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Select<E>,
@@ -175,7 +176,7 @@ impl Account {
             let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
                 return Ok((outcome?, permit));
             };
-            // A call that waits for a permit holds none.
+            // A call must not hold a permit while it waits for another one.
             drop(permit.take());
             permit = Some(self.large_read_permit(bytes).await?);
             max_bytes = MaxBytes::permitted(stored_count(bytes));

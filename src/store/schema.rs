@@ -22,8 +22,8 @@ impl MigratorTrait for Migrator {
 /// The sequence that the `seq` of changes is drawn from, on PostgreSQL.
 pub const CHANGES_SEQUENCE: &str = "changes_seq";
 
-/// The form of the JSON in `content` columns. Defaults of serde cover fields that are added; any other
-/// change needs another form, or a migration once it is released.
+/// The version of the JSON in `content` columns. Defaults of serde cover added fields. Any other
+/// change needs a new version, or a migration once it is released.
 const CONTENT_FORM: &str = "2";
 
 /// A digest of the statements of the first `migrations` migrations. It distinguishes schemas of the same

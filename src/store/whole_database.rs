@@ -27,7 +27,7 @@ pub enum WholeDatabaseError {
     /// The source of a copy cannot be opened.
     #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
     Source(OpenError),
-    /// What the code of the database means. It never has the driver's text, which quotes rows.
+    /// What the database's error code means. Never the driver's text, which quotes rows.
     #[error(
         "the database failed: {0}; fix the cause and repeat the command, for a copy with a new \
          database"

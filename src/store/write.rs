@@ -1,10 +1,10 @@
 //! The one way to write.
 //!
-//! Every write is an [`Operation`], and runs as one transaction in a task of its own: BEGIN, lock and
-//! read rows, decide, apply the changes, COMMIT.
+//! Every write is an [`Operation`], and runs as one transaction in its own tokio task: BEGIN, lock
+//! and read rows, decide, apply the changes, COMMIT.
 //!
-//! Rows are locked in one order: tasks by id, then steps by id. On SQLite the transaction itself is the
-//! lock. A transaction that conflicts with another one is rolled back and retried.
+//! Rows are locked in a fixed order: tasks by id, then steps by id. On SQLite the transaction
+//! itself is the lock. A transaction that conflicts with another one is rolled back and retried.
 //!
 //! A write that needs to read a large step or guide releases its connection and its locks, waits for a
 //! permit, and is retried.
@@ -81,7 +81,8 @@ trait AnyWrite: Send + Sync {
 
     fn checkpoints(&self) -> &Mutex<Checkpoints>;
 
-    /// Runs it in a transaction, and keeps its outcome, which counts if the transaction is committed.
+    /// Runs the write in a transaction, and keeps its outcome, which is valid once the transaction
+    /// is committed.
     fn run<'a>(&'a self, tx: &'a Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
@@ -134,7 +135,7 @@ impl<O: Operation> Write<O> {
         tx.check_depths(&changes).await?;
         tx.encode_revision(&mut changes).await?;
         if O::KEEPS_CHECKPOINTS {
-            // After all checks: a write that is refused has written nothing.
+            // After all checks, because a refused write must not have written anything.
             tx.keep_checkpoints(&mut changes, &checkpoints, &locked)
                 .await?;
         }
@@ -199,7 +200,7 @@ impl Account {
         loop {
             let outcome = writers.run(self, write.clone(), max_bytes, permit.take());
             match outcome.await {
-                // A call that waits for a permit holds none, and no transaction.
+                // A call must hold neither a permit nor a transaction while it waits for a permit.
                 Err(StoreError::NeedsLargeReadPermit(bytes)) => {
                     match self.large_read_permit(bytes).await {
                         Ok(granted) => {

@@ -1,19 +1,19 @@
-//! What bounds an analysis: work and bytes, and a caller who waits for it. Work is counted and not
-//! timed, so that the same guide gets the same answer everywhere.
+//! The limits of an analysis: work, bytes, and whether the call is over. Work is counted and not
+//! timed, so that the same guide gets the same result everywhere.
 
 use std::cell::Cell;
 
-/// Whether an analysis is to stop. The analysis asks often, and then returns nothing.
+/// Whether an analysis must stop. The analysis checks this often, and returns `None` if it must.
 pub type StopSignal<'a> = &'a dyn Fn() -> bool;
 
-/// For an analysis that always runs to its end.
+/// For an analysis that is never stopped.
 pub const NEVER: StopSignal<'static> = &|| false;
 
-/// The work of one decision of the solver. A unit of work is about a node of a formula.
+/// The work of one decision of the solver. A unit of work is about one node of a formula.
 pub const DECISION_WORK: usize = 768;
-/// The most work of an evaluation: 100,000 decisions.
+/// The maximum work of an evaluation: 100,000 decisions.
 const MAX_WORK: usize = 100_000 * DECISION_WORK;
-/// The most work for hints: names that are probably meant, and conditions that contradict.
+/// The maximum work for hints: suggested names, and conditions that contradict each other.
 const MAX_HINT_WORK: usize = 20_000_000;
 
 /// What is left of a limit.
@@ -24,7 +24,7 @@ impl Allowance {
         Self(Cell::new(limit))
     }
 
-    /// Takes some of what is left. If it is not enough, returns false, and nothing is left.
+    /// Takes an amount. If less is left, takes all of it and returns false.
     pub fn spend(&self, amount: usize) -> bool {
         let rest = self.0.get().checked_sub(amount);
         self.0.set(rest.unwrap_or_default());
@@ -36,7 +36,7 @@ impl Allowance {
     }
 }
 
-/// What an analysis may still take, and whether anybody waits for it.
+/// What an analysis may still use, and whether it must stop.
 pub struct Budget<'a> {
     pub work: Allowance,
     pub hints: Allowance,

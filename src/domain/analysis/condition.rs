@@ -1,4 +1,4 @@
-//! Compiled conditions: they name variables by index, and store their truth for an unknown
+//! Compiled conditions: they refer to variables by index, and store their truth for an unknown
 //! value.
 
 use crate::domain::dependency::{Comparison, Group, PlacedCondition};
@@ -10,19 +10,19 @@ use super::{
     variable::{Variable, VariableId},
 };
 
-/// Why a condition is TRUE, FALSE or UNKNOWN, with the numbers of the contract.
+/// Why a condition is TRUE, FALSE or UNKNOWN, with the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceReason {
-    /// It holds for the value, or for each possible value.
+    /// It holds for the value, or for every possible value.
     Matched = 1,
-    /// It does not hold for the value, or holds for no possible value.
+    /// It does not hold for the value, or for any possible value.
     NotMatched = 2,
     /// The variable is known to be unanswered.
     Unanswered = 3,
-    /// It is `>` or `<`, and the value is neither a number nor a numeric text, or no target
-    /// is one.
+    /// It is `>` or `<`, and neither a number nor a numeric text is the value, or among the
+    /// targets.
     NotComparable = 4,
-    /// The value is not known, and the condition holds for some possible values only.
+    /// The value is unknown, and the condition holds for only some possible values.
     UnknownValue = 5,
 }
 
@@ -66,14 +66,14 @@ pub fn compile(
 }
 
 impl CompiledCondition {
-    /// Its truth for a value; `None` is a value that is not known.
+    /// Its truth for a value; `None` is an unknown value.
     pub fn truth(&self, value: Option<&VariableValue>) -> Truth {
         value.map_or(self.truth_if_unknown, |value| {
             self.criterion.holds(value).into()
         })
     }
 
-    /// The reason of [`Self::truth`] for a value; `None` is a value that is not known.
+    /// The reason for [`Self::truth`]; `None` is an unknown value.
     pub fn trace_reason(&self, value: Option<&VariableValue>) -> TraceReason {
         let operator = self.criterion.operator;
         let comparable = matches!(operator, Comparison::Equal | Comparison::NotEqual)
@@ -88,9 +88,9 @@ impl CompiledCondition {
         }
     }
 
-    /// Computes the truth for a value that is not known, now that the possible ones are. If any is
-    /// possible, `=` and `!=` hold for some of them; `>` and `<` hold for none without a numeric
-    /// target, or beyond the last finite number.
+    /// Computes the truth for an unknown value, once the possible values are known. If any value is
+    /// possible, `=` and `!=` hold for some values; `>` and `<` hold for no value if there is no
+    /// numeric target, or beyond the last finite number.
     pub(super) fn set_truth_if_unknown(&mut self, variables: &[Variable]) {
         let keys = variables
             .get(self.variable.0)

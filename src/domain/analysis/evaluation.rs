@@ -13,11 +13,11 @@ use super::{
     guide::{Guide, GuideStep, StepPosition, SubtaskEntry},
 };
 
-/// What an evaluation is about: a viewer, and the values of variables. What holds is a truth or a
-/// literal of a formula.
+/// What an evaluation depends on: a viewer, and the values of variables. Results are truths or
+/// literals of a formula.
 pub trait Evaluator {
     type Value: Copy + Not<Output = Self::Value>;
-    /// Whether a subtask step is visible that leads back to a task that the walk is inside of.
+    /// Whether a subtask step is visible if it leads back to a task that the walk is inside of.
     const SHOWS_CYCLES: bool;
 
     fn condition(&mut self, condition: &CompiledCondition) -> Self::Value;
@@ -37,11 +37,10 @@ pub trait Evaluator {
         }
     }
 
-    /// Whether a step is visible as far as `published` decides it; `None` if the walk leaves it
-    /// out.
+    /// Whether `published` makes a step visible; `None` if the walk leaves the step out.
     fn step_is_published(&mut self, step: &GuideStep) -> Option<Self::Value>;
 
-    /// Whether a task is visible as far as `published` and its roles decide it.
+    /// Whether `published` and the roles of a task make it visible.
     fn task_is_open(&mut self, task: usize) -> Self::Value;
 
     /// Called after each visit, before the next one.
@@ -74,7 +73,7 @@ pub struct Visit<V> {
 #[derive(Clone, Copy, Debug)]
 pub struct TaskVisit<V> {
     pub task: usize,
-    /// Whether it is visible as far as `published` and its roles decide it.
+    /// Whether `published` and its roles make it visible.
     pub is_open: V,
     /// Whether the walk reaches it: only its dependencies can still hide it.
     pub reached: V,
@@ -86,7 +85,7 @@ pub struct TaskVisit<V> {
 pub struct Evaluation<V> {
     /// Whether the dependencies of the task hold.
     pub task_holds: V,
-    /// Whether the task of the guide is visible: it is open and its dependencies hold.
+    /// Whether the root is visible: it is open and its dependencies hold.
     pub root_visible: V,
     /// In the order of the route.
     pub visits: Vec<Visit<V>>,

@@ -49,8 +49,8 @@ impl Fingerprint {
         Self(hash.finish())
     }
 
-    /// Refuses a page if the guide has changed since the page before, whose token has the
-    /// fingerprint `seen`.
+    /// Fails if the guide has changed since the previous page, whose token has the fingerprint
+    /// `seen`.
     pub fn check_page(self, seen: Option<Self>) -> Result<()> {
         if seen.is_none_or(|seen| seen == self) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The guide as it is analyzed: a task with its steps, and the tasks that its subtask steps
-//! refer to with theirs, to [`MAX_SUBTASK_LEVELS`] levels.
+//! The guide as it is analyzed: a task with its steps, and the tasks that its subtask steps refer
+//! to with their steps, down to [`MAX_SUBTASK_LEVELS`] levels.
 //!
 //! Each task is stored once, however many subtask steps refer to it. [`Guide::route`] has its steps
 //! once per path that leads to them.
@@ -30,21 +30,22 @@ pub use build::{GuideDraft, guide_weight};
 pub use document::plan_tasks;
 pub use route::{GuideStop, SubtaskEntry};
 
-/// Most steps of an analyzed guide. Those of a task that several subtask steps refer to
-/// count at each of them.
+/// The maximum number of steps of an analyzed guide. If several subtask steps refer to a task, its
+/// steps count for each of them.
 pub const MAX_GUIDE_STEPS: usize = 10_000;
-/// How many levels of subtasks a guide has below its task.
+/// The maximum number of levels of subtasks below the root.
 pub const MAX_SUBTASK_LEVELS: usize = 8;
 
-/// A limit of what is analyzed: what it counts, and the most of them.
+/// A limit of the analysis: what it counts, and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuideLimit(pub &'static str, pub usize);
 
 impl GuideLimit {
     const STEPS: Self = Self("steps", MAX_GUIDE_STEPS);
-    /// Those of a task that several subtask steps refer to count at each of them, as its steps do.
+    /// If several subtask steps refer to a task, its conditions count for each of them, as its
+    /// steps do.
     const CONDITIONS: Self = Self("conditions", 20_000);
-    /// The keys of all variables. Those of an observation count once for each variable that it
+    /// The keys of all variables. The keys of an observation count once for each variable that it
     /// sets.
     const KEYS: Self = Self("keys", 1_000_000);
 }
@@ -56,7 +57,7 @@ struct GuideSize {
 }
 
 impl GuideSize {
-    /// The size with more steps and conditions, unless it exceeds a limit.
+    /// The size with more steps and conditions. Fails if it exceeds a limit.
     fn plus(self, steps: usize, conditions: usize) -> Result<Self, GuideLimit> {
         let size = Self {
             steps: self.steps + steps,
@@ -87,7 +88,7 @@ impl Unpublished {
     }
 }
 
-/// Facts about a translation that its texts do not tell.
+/// The state of a translation that its texts do not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TranslationState {
     /// Whether it has a body, which may not have been read.
@@ -109,13 +110,14 @@ pub struct Guide {
     /// The first limit that it exceeds. Tasks may then lack their steps, and steps their
     /// tasks.
     pub limit: Option<GuideLimit>,
-    /// Its steps in the order of a walk, unpublished ones included; empty if it exceeds a limit.
+    /// Its steps in the order of a walk, including unpublished ones; empty if the guide exceeds a
+    /// limit.
     pub route: Vec<GuideStop>,
     indexes: HashMap<TaskId, usize>,
     ids: VariableIds,
 }
 
-/// The variables of each name: the account-wide one, and those of tasks.
+/// The variables of each name: the account-wide variable, and the variables of tasks.
 type VariableIds = HashMap<String, BTreeMap<Option<usize>, VariableId>>;
 
 /// A task of a guide. Until the guide is built, it has no conditions.
@@ -124,12 +126,12 @@ pub struct GuideTask {
     /// Its list of steps may be empty.
     pub task: Task,
     pub translations: BTreeMap<Language, TranslationState>,
-    /// Where it stands in the document; `None` if it is stored.
+    /// Where it is in the document; `None` if it is stored.
     pub origin: Option<Origin<TaskId>>,
     /// Its steps in order; `None` if they are too deep, or beyond a limit.
     pub steps: Option<Vec<GuideStep>>,
-    /// The fewest subtask steps that lead to it, 0 for the root. At one more than
-    /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
+    /// The minimum number of subtask steps that lead to it; 0 for the root. Below
+    /// [`MAX_SUBTASK_LEVELS`], its steps are not part of the guide.
     pub depth: usize,
     pub conditions: Vec<CompiledCondition>,
 }
@@ -137,14 +139,14 @@ pub struct GuideTask {
 /// A step of a guide. Until the guide is built, it has no conditions, variables and subtask.
 #[derive(Clone, Debug)]
 pub struct GuideStep {
-    /// Of a stored step, the bodies, external id, creation time and dirty flag are not read.
+    /// The bodies, external id, creation time and dirty flag of a stored step are not read.
     pub step: Step,
     /// Whether it has a body, which may not have been read.
     pub has_body: bool,
-    /// An upper bound of the bytes of its body and those of its translations.
+    /// An upper bound of the bytes of its body and the bodies of its translations.
     pub body_bytes: usize,
     pub translations: BTreeMap<Language, TranslationState>,
-    /// Where it stands in the document; `None` if it is stored.
+    /// Where it is in the document; `None` if it is stored.
     pub origin: Option<Origin<StepId>>,
     pub conditions: Vec<CompiledCondition>,
     /// The variables that it sets, if it is an observation: the account-wide one first.
@@ -223,7 +225,7 @@ impl Guide {
         self.task(0)
     }
 
-    /// The steps of a task; none if they are no part of the guide.
+    /// The steps of a task; empty if they are not part of the guide.
     pub fn steps(&self, task: usize) -> &[GuideStep] {
         self.task(task).steps.as_deref().unwrap_or_default()
     }
@@ -232,7 +234,7 @@ impl Guide {
         Some(self.task(step.subtask?))
     }
 
-    /// The account-wide variable of a name, and those of tasks.
+    /// The account-wide variable of a name, and the variables of tasks.
     pub fn variables_named(&self, name: &str) -> impl Iterator<Item = VariableId> + Clone {
         let ids = self.ids.get(name).into_iter().flatten();
         ids.map(|(_, id)| *id)
@@ -246,7 +248,7 @@ impl Guide {
         })
     }
 
-    /// The id of a task in responses: its own if it is stored, else the one in the document.
+    /// The id of a task in responses: its own if it is stored, otherwise the id in the document.
     pub fn guid_of(&self, task: TaskId) -> Option<TaskId> {
         let index = self.indexes.get(&task);
         index.map_or(Some(task), |index| self.task(*index).guid())

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::domain::{dependency::Condition, ids::ProductId};
 
-/// What the account-wide names of observations begin with.
+/// The prefix of the account-wide names of observations.
 const COMPONENTS: &str = "components.";
 
 /// The full name of a condition's variable: `path.variable`, or `variable` without a path.
@@ -15,8 +15,8 @@ pub fn full_name(condition: &Condition) -> Cow<'_, str> {
     }
 }
 
-/// The name that an observation sets for the whole account. Within its own task it also
-/// sets the bare feedback name.
+/// The account-wide name that an observation sets. Within its own task, it also sets the bare
+/// feedback name.
 pub fn account_name(product: ProductId, feedback_name: &str) -> String {
     format!("{COMPONENTS}{}.{feedback_name}", product.get())
 }
@@ -26,11 +26,11 @@ pub fn account_name(product: ProductId, feedback_name: &str) -> String {
 pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
     let (digits, feedback_name) = name.strip_prefix(COMPONENTS)?.split_once('.')?;
     let product = ProductId::new(digits.parse().ok()?)?;
-    // `01` and `+1` are other names than `1`.
+    // `01` and `+1` are different names from `1`.
     (product.get().to_string() == digits).then_some((product, feedback_name))
 }
 
-/// Variables that are known to exist, although no observation sets them. A name that ends in `.*`
+/// Variables that are known to exist although no observation sets them. A name that ends in `.*`
 /// stands for every name below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownVariables(BTreeSet<String>);

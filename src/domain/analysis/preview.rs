@@ -26,11 +26,11 @@ pub use visibility::{ListedStep, VisibilityReason};
 use visibility::GuideView;
 
 pub const MAX_VARIABLE_NAMES: usize = 1_000;
-/// Longest full name of a variable, in code points: a path, a dot and a variable.
+/// The maximum length of a variable's full name, in code points: a path, a dot and a variable.
 pub const MAX_FULL_NAME_CHARS: usize = 2_001;
-/// Longest text of an answer, in code points: that of a key.
+/// The maximum length of an answer's text, in code points: the same as for a key.
 pub const MAX_ANSWER_CHARS: usize = 1_000;
-/// Most bytes of the names and keys of open variables.
+/// The maximum bytes of the names and keys of open variables.
 const MAX_OPEN_BYTES: usize = 1024 * 1024;
 pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
@@ -39,7 +39,7 @@ pub type Answers = BTreeMap<String, VariableValue>;
 
 #[derive(Clone, Debug, Default)]
 pub struct PreviewOptions {
-    /// The access level that sees the guide; `None` ignores the roles of tasks.
+    /// The access level of the viewer; `None` ignores the roles of tasks.
     pub level: Option<AccessLevel>,
     pub texts: TextLanguages,
     pub answers: Answers,
@@ -68,8 +68,8 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Evaluates a guide. `source` is the field of the request that names it. `None` if nobody
-    /// waits for it any more.
+    /// Evaluates a guide. `source` is the field of the request that names it. `None` if the call is
+    /// over.
     pub fn new(
         guide: Guide,
         options: PreviewOptions,

@@ -14,8 +14,8 @@ use super::{
     value::{Criterion, VariableValue},
 };
 
-/// How a task or variable is used, in the order in which references are listed, with the numbers of the
-/// contract.
+/// How a task or variable is used, in the order in which references are listed, with the numbers of
+/// the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
     Subtask = 1,
@@ -36,8 +36,7 @@ pub enum ReferenceFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableFilter {
     pub name: String,
-    /// Lists only references in this task, and finds them by the task's own name of the
-    /// variable, too.
+    /// Lists only references in this task, including those by the task's own name of the variable.
     pub task: Option<TaskId>,
     /// Lists only references to this answer.
     pub answer: Option<String>,
@@ -66,8 +65,8 @@ pub struct ReferenceCursor {
     pub kind: ReferenceKind,
     /// The id of the step or task.
     pub id: Uuid,
-    /// The path of the last reference of the step or task that was listed; `None` when
-    /// all of them were.
+    /// The path of the last listed reference of the step or task; `None` if all of them were
+    /// listed.
     pub path: Option<String>,
 }
 
@@ -113,8 +112,8 @@ impl Reference {
 }
 
 impl VariableFilter {
-    /// Whether observations can set the variable. Without a task its name must be
-    /// account-wide, as an own name is another variable in each task.
+    /// Whether observations can set the variable. Without a task, its name must be account-wide,
+    /// because an own name is a different variable in each task.
     pub fn may_have_setters(&self) -> bool {
         self.task.is_some() || parse_account_name(&self.name).is_some()
     }
@@ -130,8 +129,9 @@ impl VariableFilter {
         sets && self.answer.as_ref().is_none_or(offers)
     }
 
-    /// The conditions of a group that read the variable, with their paths, in the order of
-    /// the paths. Of an answer, those that may have another truth for it than for others.
+    /// The conditions of a group that read the variable, with their paths, in the order of the
+    /// paths. With an answer, only conditions that may be true for it and false for others, or vice
+    /// versa.
     pub fn conditions_reading(&self, group: &Group) -> Vec<(String, Condition)> {
         let answer = self.answer.clone().map(VariableValue::Text);
         let depends_on = |condition: &Condition, answer| {

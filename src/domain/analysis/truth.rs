@@ -1,4 +1,4 @@
-//! Three-valued truth, combined as Kleene does.
+//! Kleene's three-valued logic.
 
 use std::ops::Not;
 
@@ -7,19 +7,19 @@ use std::ops::Not;
 pub enum Truth {
     /// It holds for no possible value.
     False,
-    /// It may depend on a value that is not known.
+    /// It may depend on an unknown value.
     Unknown,
     /// It holds for every possible value.
     True,
 }
 
 impl Truth {
-    /// FALSE with one FALSE, TRUE with all TRUE, else UNKNOWN.
+    /// FALSE if any is FALSE, TRUE if all are TRUE, otherwise UNKNOWN.
     pub fn all(truths: impl IntoIterator<Item = Self>) -> Self {
         truths.into_iter().min().unwrap_or(Self::True)
     }
 
-    /// TRUE with one TRUE, FALSE with all FALSE, else UNKNOWN.
+    /// TRUE if any is TRUE, FALSE if all are FALSE, otherwise UNKNOWN.
     pub fn any(truths: impl IntoIterator<Item = Self>) -> Self {
         truths.into_iter().max().unwrap_or(Self::False)
     }

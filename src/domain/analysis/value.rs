@@ -1,4 +1,4 @@
-//! Values of variables, and what conditions say of them.
+//! Values of variables, and the criteria of conditions.
 
 mod classes;
 
@@ -10,7 +10,7 @@ use crate::domain::dependency::{Comparison, Condition, ConditionTarget};
 
 pub use classes::ValueClasses;
 
-/// The value of a variable. Two are equal if type and value are; 0 and -0 are equal.
+/// The value of a variable. Values are equal if their types and values are; 0 and -0 are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VariableValue {
     Unanswered,
@@ -27,8 +27,8 @@ enum Form {
     Text(String),
     /// A number, or the number that a text value spells.
     Number(OrderedFloat<f64>),
-    /// A number, or the number that a text target spells. It differs from [`Self::Number`], as two
-    /// spellings of a number are different texts.
+    /// A number, or the number that a text target spells. It differs from [`Self::Number`], because
+    /// two spellings of a number are different texts.
     SpelledNumber(OrderedFloat<f64>),
     Bool(bool),
 }
@@ -78,7 +78,8 @@ fn target_forms(target: &ConditionTarget) -> Vec<Form> {
     }
 }
 
-/// What a condition says of a value: an operator, and the forms of its targets, sorted, each once.
+/// What a condition requires of a value: an operator, and the forms of its targets, sorted and
+/// without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Criterion {
     pub operator: Comparison,
@@ -91,8 +92,8 @@ impl Criterion {
         Self::from_forms(condition.operator, targets)
     }
 
-    /// A criterion for which a value differs from no answer if it does for one of the criteria that
-    /// have the operator.
+    /// A criterion that tells a value apart from no answer if one of the criteria with this
+    /// operator does.
     pub fn merge(operator: Comparison, criteria: &[&Self]) -> Self {
         let merged = criteria.iter().filter(|one| one.operator == operator);
         Self::from_forms(operator, merged.flat_map(|one| one.targets.iter().cloned()))
@@ -105,13 +106,13 @@ impl Criterion {
         Self { operator, targets }
     }
 
-    /// How many targets it has; a numeric text counts twice.
+    /// The number of targets; a numeric text counts twice.
     pub fn target_count(&self) -> usize {
         self.targets.len()
     }
 
-    /// The target that decides: the least of `>`, the greatest of `<`. `None` for other operators,
-    /// and if no target is numeric.
+    /// The target that decides: the smallest for `>`, the largest for `<`. `None` for other
+    /// operators, or if no target is numeric.
     pub fn bound(&self) -> Option<f64> {
         let numbers = self.targets.iter().filter_map(Form::number);
         match self.operator {
@@ -121,13 +122,13 @@ impl Criterion {
         }
     }
 
-    /// Whether it holds for a value. `=`, `>` and `<` need one target for which they hold; `!=`
-    /// needs all.
+    /// Whether it holds for a value. `=`, `>` and `<` must hold for one target; `!=` must hold for
+    /// all.
     pub fn holds(&self, value: &VariableValue) -> bool {
         self.tells_apart(value) != (self.operator == Comparison::NotEqual)
     }
 
-    /// Whether it holds for a value, but not for no answer, or the other way round.
+    /// Whether it holds for a value but not for no answer, or vice versa.
     pub fn tells_apart(&self, value: &VariableValue) -> bool {
         match self.operator {
             Comparison::Equal | Comparison::NotEqual => {
@@ -186,7 +187,7 @@ impl KeySet {
         self.numbers().next().is_some()
     }
 
-    /// Whether the value is one of the keys, in any form. An unanswered value always is.
+    /// Whether the value is one of the keys, in any form. Always true for an unanswered value.
     pub fn has(&self, value: &VariableValue) -> bool {
         // The first form is the value itself.
         let forms = value.forms();

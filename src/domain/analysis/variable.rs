@@ -1,4 +1,4 @@
-//! Variables of a guide: who sets them, and which values they can have.
+//! Variables of a guide: what sets them, and which values they can have.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ pub struct VariableId(pub usize);
 #[derive(Clone, Debug, Default)]
 pub struct Variable {
     pub name: String,
-    /// The index of the task whose observations have this as their own name, which is only
-    /// valid within the task. `None`: the name is account-wide.
+    /// The index of the task whose observations have this as their own name, which is valid only
+    /// within the task; `None` if the name is account-wide.
     pub task: Option<usize>,
-    /// The observations of the guide that set it, unpublished ones included, in the order
-    /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
+    /// The observations of the guide that set it, including unpublished ones, in the order of
+    /// [`Guide::tasks`](super::Guide::tasks) and of steps.
     pub setters: Vec<StepPosition>,
     pub outside: Arc<Outside<OutsideSetter>>,
-    /// Whether a loop of the guide has it, or the caller declares it.
+    /// Whether a loop of the guide defines it, or the caller declares it.
     pub is_declared: bool,
     pub is_read: bool,
     /// The keys that it can have; `None` if it can have any text, number or bool. It can always be
-    /// unanswered, too.
+    /// unanswered.
     pub keys: Option<KeySet>,
 }
 
@@ -35,7 +35,7 @@ pub struct Variable {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outside<T> {
     pub list: Vec<T>,
-    /// If not, there are more than are read.
+    /// If not, there are more than were read.
     pub is_complete: bool,
 }
 
@@ -58,25 +58,25 @@ impl<T> Default for Outside<T> {
 }
 
 impl<T> Outside<T> {
-    /// Whether there may be one. If there are more than are read, it is not known.
+    /// Whether there may be one. That is unknown if there are more than were read.
     pub fn may_exist(&self) -> bool {
         !self.is_complete || !self.list.is_empty()
     }
 }
 
 impl Variable {
-    /// Whether no observation of the account sets it, no loop has it and the caller does
-    /// not declare it.
+    /// Whether no observation of the account sets it, no loop defines it, and the caller does not
+    /// declare it.
     pub fn is_unknown(&self) -> bool {
         self.setters.is_empty() && !self.outside.may_exist() && !self.is_declared
     }
 
-    /// Whether it can have any value. Others have a key of the observations that set them.
+    /// Whether it can have any value. Other variables have a key of the observations that set them.
     pub(super) fn may_be_anything(&self) -> bool {
         self.is_declared || self.is_unknown() || !self.outside.is_complete
     }
 
-    /// The keys of all observations that set it, equal ones included.
+    /// The keys of all observations that set it, including duplicates.
     pub(super) fn setter_keys<'a>(
         &'a self,
         tasks: &'a [GuideTask],

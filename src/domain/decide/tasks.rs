@@ -24,7 +24,7 @@ pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Tas
 pub struct UpdateTask {
     pub guid: TaskId,
     pub expected: ExpectedEtag,
-    /// What the update sets `published` to, if it sets it.
+    /// The new value of `published`, if the update sets it.
     pub published: Option<Published>,
     pub fields: Box<dyn SentFields<Task, NewTask>>,
 }
@@ -32,12 +32,12 @@ pub struct UpdateTask {
 #[derive(Debug)]
 pub struct TaskToUpdate {
     pub task: Option<Task>,
-    /// Its guide, if the update publishes it and a revision is to keep it.
+    /// Its guide and history, if the update publishes it and a revision must keep the guide.
     pub guide: Option<(KeptGuide, HistoryState)>,
 }
 
 impl UpdateTask {
-    /// Whether it makes `published` 1, which is the default.
+    /// Whether it changes `published` to 1, the default.
     pub fn publishes(&self, before: &Task) -> bool {
         let is_set = self.published == Some(Published::default());
         is_set && before.content.published != Published::default()
@@ -100,7 +100,7 @@ pub struct TaskToDelete {
     pub referenced_by: Vec<StepId>,
     pub managed_by: Option<StepId>,
     pub history: HistoryState,
-    /// Its guide; `None` if no revision is to keep it, or it is too large to be exported.
+    /// Its guide; `None` if no revision must keep it, or if it is too large to be exported.
     pub guide: Option<KeptGuide>,
 }
 
@@ -123,8 +123,8 @@ impl DeleteTask {
         Ok(())
     }
 
-    /// Decides a deletion that was checked. Tasks that it manages become unmanaged. Returns the
-    /// number of the revision that keeps the guide; 0 if there is none.
+    /// Decides a deletion that was checked. Tasks that the task manages become unmanaged. Returns
+    /// the number of the revision that keeps the guide; 0 if there is none.
     pub fn into_changes(
         self,
         stored: TaskToDelete,
@@ -139,9 +139,10 @@ impl DeleteTask {
             task: guid,
             steps: stored.steps,
         });
-        let (revision, edits) = match self.purge_history {
-            true => (0, vec![HistoryEdit::Purge]),
-            false => stored.history.delete_task(stored.guide, context),
+        let (revision, edits) = if self.purge_history {
+            (0, vec![HistoryEdit::Purge])
+        } else {
+            stored.history.delete_task(stored.guide, context)
         };
         changes.edit_history(guid, edits);
         Ok((changes, revision))

@@ -23,7 +23,7 @@ const TRANSLATIONS: Path<'static> = Path::root("translations");
 /// The texts of a task or step in one language.
 pub trait TranslatedTexts: Clone + Debug + PartialEq {
     type Id: Copy + Debug;
-    /// The texts that they are translated from.
+    /// What they are translated from.
     type Source: Clone + Debug + PartialEq;
 
     fn resource(id: Self::Id) -> ResourceId;
@@ -81,8 +81,8 @@ impl TranslatedTexts for StepTranslation {
     }
 }
 
-/// A task, or a step without its bodies, and its stored translations in the languages to write. The write
-/// updates it.
+/// A task, or a step without its bodies, and its stored translations in the languages to write. The
+/// write updates this value.
 #[derive(Debug)]
 pub struct Translatable<T: TranslatedTexts> {
     pub id: T::Id,
@@ -90,7 +90,7 @@ pub struct Translatable<T: TranslatedTexts> {
     pub task: TaskId,
     pub source: T::Source,
     pub size: StepSize,
-    /// How many languages it is translated into.
+    /// The number of languages that it is translated into.
     pub languages: usize,
     pub version: i64,
     pub stored: BTreeMap<Language, StoredTranslation<T>>,
@@ -143,7 +143,7 @@ pub fn write_translations(
 }
 
 impl TranslationSnapshot {
-    /// Refuses items without any text that their task or step has.
+    /// Refuses items that have none of the texts of their task or step.
     fn check_texts(&self, items: &[AutomaticTranslation]) -> Result<()> {
         let mut violations = Violations::new();
         for (index, item) in items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What writes do with the history of a task.
+//! Edits of the history of a task.
 
 use super::{
     DeletedBy, EncodedGuide, KeptGuide, MAX_REQUESTED_REVISIONS, MAX_REVISION_ALIASES, Note,
@@ -22,7 +22,7 @@ pub struct HistoryChange {
 }
 
 impl HistoryChange {
-    /// Gives new revisions the next number, because the write also keeps a checkpoint.
+    /// Raises the numbers of new revisions by one, because the write also adds a checkpoint.
     pub fn follow_checkpoint(&mut self, keep: usize) {
         for edit in &mut self.edits {
             match edit {
@@ -38,39 +38,39 @@ impl HistoryChange {
 /// One change in the history of a task.
 #[derive(Debug)]
 pub enum HistoryEdit {
-    /// Notes the last number that was given out, and whether the task is deleted. It comes first,
-    /// as it locks the history against other writes.
+    /// Records the last number that was used, and whether the task is deleted. It comes first,
+    /// because it locks the history against other writes.
     SetState {
         /// The number of the newest revision that was ever made.
         last_number: i64,
-        /// Who has deleted the task; `None` while it exists.
+        /// Who deleted the task; `None` while it exists.
         deleted: Option<DeletedBy>,
     },
     Add(Box<NewRevision>),
     /// Deletes the oldest revisions that have no alias and were not requested.
     DeleteOldAutomatic {
-        /// How many stay.
+        /// How many automatic revisions are kept.
         keep: usize,
     },
-    /// A revision counts as requested from now on, with this note.
+    /// Marks a revision as requested, with this note.
     MarkRequested {
         number: i64,
         note: Note,
     },
-    /// Has an alias name a revision.
+    /// Points an alias at a revision.
     SetAlias {
         alias: RevisionAlias,
         number: i64,
     },
     RemoveAlias(RevisionAlias),
     Delete(i64),
-    /// Deletes all of the history, and the deleted steps of the task.
+    /// Deletes the whole history, and the deleted steps of the task.
     Purge,
 }
 
 #[derive(Debug)]
 pub struct NewRevision {
-    /// Everything but the guide. Its size is not known before the guide is encoded.
+    /// Everything except the guide. The size is unknown until the guide is encoded.
     pub revision: TaskRevision,
     pub content: RevisionContent,
 }
@@ -78,12 +78,12 @@ pub struct NewRevision {
 /// The guide of a new revision.
 #[derive(Debug)]
 pub enum RevisionContent {
-    /// The store encodes it before it is written; `None` only meanwhile.
+    /// The store encodes it before it writes it, and takes it out to do so.
     Guide(Option<Box<KeptGuide>>),
     Encoded(EncodedGuide),
 }
 
-/// The history of a task, as far as a write needs it that adds a revision.
+/// What a write needs to know of a task's history to add a revision.
 #[derive(Clone, Debug)]
 pub struct HistoryState {
     pub task: TaskId,
@@ -102,14 +102,14 @@ pub struct NewestRevision {
 }
 
 impl HistoryState {
-    /// The number of the newest revision, if the guide is still as it is there.
+    /// The number of the newest revision, if the guide has not changed since.
     pub fn newest_if_unchanged(&self, guide_etag: &GuideEtag) -> Option<i64> {
         let newest = self.newest.as_ref()?;
         (newest.guide_etag == *guide_etag).then_some(newest.number)
     }
 
-    /// Keeps a guide, for a write that was not asked to. `guide` is `None` if it is too large to
-    /// be exported. Returns the number of the revision that keeps it; 0 if there is none.
+    /// Keeps a guide in an automatic revision. `guide` is `None` if it is too large to be exported.
+    /// Returns the number of the revision that keeps it; 0 if there is none.
     pub fn add_automatic(
         &self,
         cause: RevisionCause,
@@ -134,7 +134,7 @@ impl HistoryState {
             },
             HistoryEdit::Add(Box::new(NewRevision { revision, content })),
         ];
-        // There are no more revisions than numbers.
+        // Numbers start at 1, so a lower number means that there is nothing to delete.
         if number > stored_count(keep) {
             edits.push(HistoryEdit::DeleteOldAutomatic { keep });
         }
@@ -167,7 +167,7 @@ impl HistoryState {
         }
     }
 
-    /// Keeps a guide that is about to be deleted, and notes the deletion, unless the task has no
+    /// Keeps a guide that is about to be deleted, and records the deletion, unless the task has no
     /// revision.
     pub fn delete_task(
         &self,
@@ -196,7 +196,7 @@ impl HistoryState {
                 deleted: Some(by),
             });
         } else if self.last_number > 0 {
-            // Nothing can bring the task back.
+            // The task cannot be restored.
             edits.push(HistoryEdit::Purge);
         }
         (number, edits)
@@ -209,7 +209,7 @@ pub struct RequestedRevision {
     pub alias: Option<RevisionAlias>,
 }
 
-/// The aliases of a task by name, with the numbers of their revisions.
+/// The aliases of a task, with the numbers of their revisions.
 pub type RevisionAliases = std::collections::BTreeMap<RevisionAlias, i64>;
 
 /// The aliases that name a revision.
@@ -218,7 +218,7 @@ pub fn aliases_of(aliases: &RevisionAliases, number: i64) -> Vec<RevisionAlias> 
     named.map(|(alias, _)| alias.clone()).collect()
 }
 
-/// Has an alias name a revision. Fails if the task has too many aliases already.
+/// Points an alias at a revision. Fails if the task would have too many aliases.
 pub fn set_alias(
     aliases: &mut RevisionAliases,
     alias: &RevisionAlias,
@@ -239,7 +239,7 @@ pub fn set_alias(
     }))
 }
 
-/// Refuses one more requested revision if the task has too many already.
+/// Fails if the task cannot have another requested revision.
 pub fn check_requested_count(requested: usize) -> Result<()> {
     if requested < MAX_REQUESTED_REVISIONS {
         return Ok(());

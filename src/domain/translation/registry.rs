@@ -4,7 +4,7 @@ use std::{collections::HashSet, ops::RangeInclusive, sync::LazyLock};
 
 use super::Language;
 
-/// The registered subtags in canonical case, by which languages, scripts and regions differ.
+/// The registered subtags in canonical case, which tells languages, scripts and regions apart.
 static SUBTAGS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let lines = include_str!("subtags.txt").lines();
     let lines = lines.filter(|line| !line.starts_with('#'));
@@ -13,12 +13,12 @@ static SUBTAGS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 /// The subtags for private use.
 const PRIVATE_USE: [RangeInclusive<&str>; 4] =
     ["qaa"..="qtz", "Qaaa"..="Qabx", "QM"..="QZ", "XA"..="XZ"];
-/// No longer language is registered.
+/// The maximum length of a registered language.
 const MAX_LANGUAGE_BYTES: usize = 3;
 
 impl Language {
-    /// The first subtag of language, script, region or variant that the IANA Language Subtag
-    /// Registry does not have. Private use counts as registered.
+    /// The first language, script, region or variant subtag that is not in the IANA Language Subtag
+    /// Registry. Private use subtags count as registered.
     pub fn unregistered_subtag(&self) -> Option<String> {
         let tag = oxilangtag::LanguageTag::parse(self.as_str()).ok()?;
         let language = tag.primary_language();

@@ -1,4 +1,4 @@
-//! Rules about single conditions, those of unpublished steps included.
+//! Rules about single conditions, including the conditions of unpublished steps.
 
 use std::collections::HashMap;
 
@@ -25,8 +25,7 @@ struct ReadCondition<'a> {
     path: String,
     source: &'a Condition,
     variable: &'a Variable,
-    /// Whether a walk reads it for the last time before any observation of the guide sets the
-    /// variable.
+    /// Whether a walk last reads it before any observation of the guide sets the variable.
     is_before_setters: bool,
 }
 
@@ -58,13 +57,13 @@ pub fn check(report: &mut Report<'_>) {
     }
 }
 
-/// When a walk comes to the steps of a guide, counted in steps, unpublished ones included. A task
+/// When a walk reaches the steps of a guide, counted in steps, including unpublished ones. A task
 /// that several subtask steps enter is visited several times, and so are its steps. Empty if the
 /// guide exceeds a limit.
 struct WalkOrder {
-    /// When it last reads the dependencies of each task, and of each step of a task.
+    /// When the walk last reads the dependencies of each task, and of each step of a task.
     last_reads: HashMap<(usize, Option<usize>), usize>,
-    /// When it first comes to an observation that sets each variable.
+    /// When the walk first reaches an observation that sets each variable.
     first_sets: HashMap<VariableId, usize>,
 }
 
@@ -105,7 +104,7 @@ impl ReadCondition<'_> {
         let facts = || json!({ "variable": name });
         let may_be_set_by_unread_guides = report.subject.other_guides == OtherGuides::Unknown
             && parse_account_name(name).is_some();
-        // To find a suggestion takes a part of a budget of all rules.
+        // Checked first, because finding a suggestion uses up a shared budget.
         if self.variable.is_unknown()
             && !may_be_set_by_unread_guides
             && !report.skips(Rule::UnknownVariable)
@@ -119,7 +118,7 @@ impl ReadCondition<'_> {
             let names = readable.map(|it| it.name.as_str());
             report.add(finding.suggesting(name, names, &report.budget.hints));
         }
-        // The finding names observations, so it needs one that was read.
+        // The finding names observations, so at least one must have been read.
         if setters.is_empty() && !outside.list.is_empty() {
             let message = format!("Only observations of other guides set `{name}`.");
             let finding = self.finding(Rule::SetElsewhere, "", facts(), message);
@@ -220,11 +219,12 @@ impl ReadCondition<'_> {
     }
 }
 
-/// Operators that a shorthand does not know: it takes them as text of the value.
+/// Operators that the shorthand does not have. It parses them as part of a value.
 const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
 impl Finding {
-    /// Says what to write in place of a target that seems to hold several conditions or values.
+    /// Adds a hint what to write instead of a target that seems to hold several conditions or
+    /// values.
     fn hint_at_operator_in_value(mut self, target: &ConditionTarget) -> Self {
         if let ConditionTarget::Text(text) = target
             && let Some(join) = JOINS.iter().find(|join| text.contains(**join))

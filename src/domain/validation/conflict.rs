@@ -1,5 +1,5 @@
-//! Explains why no walkthrough sees a step: conditions on the way to it that read one variable,
-//! and that no value of it meets together.
+//! Explains why no walkthrough sees a step: conditions on the path to it that read the same
+//! variable, and that no value meets together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use super::{
     walkthrough::{Visit, Walkthroughs},
 };
 
-/// The work to make a path: about as much as to look at this many classes.
+/// The work to build a path, in classes that can be examined in the same time.
 const PATH_WORK: usize = 32;
 
 /// A condition that must hold for a step to be seen.
@@ -41,8 +41,8 @@ impl<'a> ConflictSearch<'a> {
         }
     }
 
-    /// Conditions on one variable that a step needs and that no value meets together, without those
-    /// that can be left out. Empty if none were found.
+    /// A minimal set of conditions on one variable that a step needs and that no value meets
+    /// together. Empty if none was found.
     pub fn find(&self, visits: &[&Visit]) -> Vec<FindingPlace> {
         // Between two observations that set a variable, it has one value.
         let mut groups: BTreeMap<(VariableId, usize), Vec<NeededCondition<'_>>> = BTreeMap::new();
@@ -58,8 +58,9 @@ impl<'a> ConflictSearch<'a> {
         conflict.map(|one| one.place).collect()
     }
 
-    /// The conditions, if no class of values meets them all. One greedy pass leaves out each that is
-    /// not needed for that. `None` if some class meets them all, or the budget is spent.
+    /// The conditions, if no class of values meets them all. A greedy pass leaves out conditions
+    /// that are not needed for the contradiction. `None` if a class meets them all, or if the
+    /// budget is spent.
     fn contradicting(
         &self,
         variable: VariableId,
@@ -71,7 +72,7 @@ impl<'a> ConflictSearch<'a> {
             return None;
         }
         let outcomes = |one: &NeededCondition<'_>| classes.outcomes(&one.condition.criterion);
-        // For each class, how many of the conditions it does not meet.
+        // For each class, the number of conditions that it does not meet.
         let mut unmet = vec![0_usize; classes.count()];
         for one in &needed {
             for (count, meets) in unmet.iter_mut().zip(outcomes(one)) {
@@ -94,9 +95,10 @@ impl<'a> ConflictSearch<'a> {
         Some(needed)
     }
 
-    /// The conditions without which a walkthrough does not see a step: its own, and those of the task
-    /// that it refers to. If walkthroughs come to it only once, it also needs the subtask step that
-    /// enters its task, and the observations that alone set a variable that it needs.
+    /// The conditions that must hold for a walkthrough to see a step: its own, and those of the
+    /// task that it refers to. If walkthroughs can reach it only once, it also needs the subtask
+    /// step that enters its task, and each observation that is the only one to set a variable that
+    /// it needs.
     fn needed(&self, visits: &[&Visit]) -> Vec<NeededCondition<'a>> {
         let mut needed = Vec::new();
         let mut known = BTreeSet::new();
@@ -114,8 +116,8 @@ impl<'a> ConflictSearch<'a> {
         needed
     }
 
-    /// The conditions without which those of a stop's step, and those of the task that it refers
-    /// to, cannot hold. None if the budget is spent.
+    /// The conditions without which the dependencies of a stop's step, or of the task that the step
+    /// refers to, cannot hold. Empty if the budget is spent.
     fn needed_at(&self, stop: usize) -> Vec<NeededCondition<'a>> {
         let guide = self.walkthroughs.guide;
         let position = guide.stop(stop).position;

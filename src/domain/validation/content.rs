@@ -1,5 +1,4 @@
-//! Rules about the contents of tasks and steps: whether a task has steps, and a step
-//! texts and translations.
+//! Rules about the contents of tasks and steps: missing steps, texts and translations.
 
 use std::collections::BTreeSet;
 
@@ -94,11 +93,11 @@ fn check_content(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep) {
     }
 }
 
-/// The texts of an own task or step in a language.
+/// The texts of a task or step of the guide in a language.
 struct Texts<'a> {
     own: Own<'a>,
     language: &'a Language,
-    /// The subtag of the language that is not registered, if there is one.
+    /// A subtag of the language that is not registered, if any.
     unregistered: &'a Option<String>,
 }
 
@@ -124,7 +123,7 @@ impl Texts<'_> {
         let translation = step.translation(self.language);
         let needs_title = self.needs_title(report, step);
         let translated = translation.map(|(translation, state)| {
-            // A subtask step without a title of its own shows the name of its task.
+            // A subtask step without its own title shows the name of its task.
             let has_title = translation.title.is_some() || step.step_type() != StepType::Subtask;
             Translated {
                 locked: translation.locked,
@@ -138,9 +137,9 @@ impl Texts<'_> {
         }
     }
 
-    /// Whether a step without a translated title has none to show in the language. A subtask step
-    /// shows the translated name of its task. If an own task lacks the name, that is a finding of the
-    /// task itself. Without the account, names of its tasks are not known.
+    /// Whether a step without a translated title has no title to show in the language. A subtask
+    /// step shows the translated name of its task. If an own task lacks that name, the finding is
+    /// about the task itself. Without the account, the names of its tasks are unknown.
     fn needs_title(&self, report: &Report<'_>, step: &GuideStep) -> bool {
         let Some(subtask) = report.subject.guide.subtask(step) else {
             return step.step_type() != StepType::Subtask;
@@ -164,17 +163,19 @@ impl Texts<'_> {
         if let Some(subtag) = self.unregistered
             && !report.skips(Rule::UnknownLanguage)
         {
-            let message = match subtag == language.as_str() {
-                true => format!("The language {language} is not registered."),
-                false => format!("`{subtag}` of the language {language} is not registered."),
+            let message = if subtag == language.as_str() {
+                format!("The language {language} is not registered.")
+            } else {
+                format!("`{subtag}` of the language {language} is not registered.")
             };
             let facts = json!({ "subtag": subtag });
             report.add(self.finding(Rule::UnknownLanguage, "", facts, message));
         }
         if translated.is_outdated {
-            let (rule, state) = match translated.locked {
-                true => (Rule::TranslationLockedOutdated, "locked translation"),
-                false => (Rule::TranslationOutdated, "translation"),
+            let (rule, state) = if translated.locked {
+                (Rule::TranslationLockedOutdated, "locked translation")
+            } else {
+                (Rule::TranslationOutdated, "translation")
             };
             let message =
                 format!("The {state} into {language} was made from a source that has changed.");

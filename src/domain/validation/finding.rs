@@ -21,19 +21,19 @@ pub struct Finding {
     pub severity: Severity,
     pub place: FindingPlace,
     pub language: Option<Language>,
-    /// What is wrong, for people. All values in it are in `facts`, too.
+    /// What is wrong, for people. All of its values are also in `facts`.
     pub message: String,
-    /// What to do about it, for people.
+    /// What to do about it.
     pub hint: String,
     /// What is wrong, for programs.
     pub facts: Map<String, Value>,
     pub related: Vec<FindingPlace>,
     /// The answers of an example: names of variables and keys.
     pub example: Vec<(String, String)>,
-    /// The access levels that it concerns; empty if it does not depend on the level.
+    /// The access levels that it applies to; empty if it does not depend on the level.
     pub levels: Vec<AccessLevel>,
-    /// What findings are sorted by: the index of the task among the root and the tasks that it
-    /// manages, and the index of the step, if it is about one.
+    /// The sort key: the index of the task among the root and the tasks that it manages, and the
+    /// index of the step, if the finding is about one.
     pub order: (usize, Option<usize>),
 }
 
@@ -43,20 +43,21 @@ pub struct FindingPlace {
     pub task: String,
     /// The id of the step; empty for a task.
     pub step: String,
-    /// The path of the field. Of a document, it is the path within the request.
+    /// The path of the field. For a document, the path within the request.
     pub path: String,
     pub title: String,
 }
 
 impl FindingPlace {
-    /// A field of a task, or of a step of the task. An empty path stands for the task or step itself.
-    /// A managed task or wiring step that is not in the document is placed at the value that manages
-    /// the task.
+    /// The place of a field of a task, or of one of its steps. An empty path is the task or step
+    /// itself. A managed task or wiring step that is not in the document is placed at the value
+    /// that manages the task.
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
         fn place<Id>(origin: &Origin<Id>, path: &str) -> String {
-            match origin.is_of_value {
-                true => origin.path.clone(),
-                false => full_path(&origin.path, path),
+            if origin.is_of_value {
+                origin.path.clone()
+            } else {
+                full_path(&origin.path, path)
             }
         }
         let (placed, title) = match step {
@@ -82,7 +83,7 @@ impl FindingPlace {
     }
 }
 
-/// The path of a field below that of its resource in a document.
+/// The path of a field below the path of its resource in a document.
 fn full_path(above: &str, path: &str) -> String {
     match path {
         "" => above.to_owned(),
@@ -90,15 +91,17 @@ fn full_path(above: &str, path: &str) -> String {
     }
 }
 
-/// Most characters of a text in a finding. Names of variables have 2,001 at most.
+/// The maximum number of characters of a text in a finding. Names of variables have at most 2,001.
 const MAX_TEXT_CHARS: usize = 2_048;
-/// Most texts of a list in facts, and most places.
+/// The maximum number of texts of a list in facts, and of places.
 const MAX_LISTED: usize = 100;
-/// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
+/// The maximum bytes of an example. A longer one is left out, because part of it would show
+/// nothing.
 const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
-/// About what a finding takes in addition to its texts.
+/// The approximate memory of a finding in addition to its texts.
 const FINDING_BYTES: usize = 1_024;
-/// Most keys that a message or hint lists, and most characters of a key or suggestion in it.
+/// The maximum number of keys that a message or hint lists, and of characters of each key or
+/// suggestion.
 const MAX_SHOWN_KEYS: usize = 10;
 const MAX_SHOWN_CHARS: usize = 100;
 
@@ -118,7 +121,7 @@ pub fn list_of_keys<'k>(keys: impl ExactSizeIterator<Item = &'k str>) -> String 
     }
 }
 
-/// A text, cut to so many characters with a sign that it was cut.
+/// A text, cut to at most `max_chars` characters and marked if it was cut.
 fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(max_chars) {
         None => text.into(),
@@ -177,7 +180,7 @@ impl Finding {
         }
     }
 
-    /// Bounds what the finding holds, whatever the guide has in its texts.
+    /// Shortens the texts of the finding, which come from the guide and may have any length.
     pub fn shorten(&mut self) {
         shorten(&mut self.message);
         shorten(&mut self.hint);
@@ -215,11 +218,11 @@ impl Finding {
         format!("{:032x}", u128::from_be_bytes(hash.finish()))
     }
 
-    /// Sorts by the place in the guide, then by path, rule, access levels and message, which are the same
-    /// for equal guides. Ids decide between findings that look the same.
+    /// Sorts by the place in the guide, then by path, rule, access levels and message, which are
+    /// the same for equal guides. Ids are the tie-breaker.
     pub fn sort(findings: &mut [Self]) {
         findings.sort_by(|one, other| {
-            // An id takes a digest, so only those that decide are made.
+            // An id is a digest, so ids are only computed to break ties.
             let by_id = || one.id().cmp(&other.id());
             one.sort_key().cmp(&other.sort_key()).then_with(by_id)
         });

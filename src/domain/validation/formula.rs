@@ -1,12 +1,12 @@
-//! Boolean formulas: AND gates over free inputs, equal gates shared. Each node has its values in a
-//! few random assignments, so that most literals that can be true are known to.
+//! Boolean formulas: AND gates over free inputs. Equal gates are shared. Each node stores its
+//! values in some random assignments, which show for most literals that they can be true.
 
 use std::{
     collections::{HashMap, HashSet},
     ops::Not,
 };
 
-/// A gate or input of a [`Formula`], or the opposite of one.
+/// A gate or input of a [`Formula`], or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Literal(u32);
 
@@ -23,7 +23,7 @@ impl Literal {
         (self.0 >> 1) as usize
     }
 
-    /// Whether it is the opposite of its gate or input.
+    /// Whether it is the negation of its gate or input.
     pub fn negated(self) -> bool {
         self.0 & 1 == 1
     }
@@ -37,7 +37,7 @@ impl Not for Literal {
     }
 }
 
-/// The values of a node in the random assignments that are tried: a bit for each.
+/// The values of a node in the random assignments, one bit for each.
 type Samples = u128;
 
 /// A set of gates over inputs. Every assignment of its inputs is allowed.
@@ -83,7 +83,7 @@ impl Formula {
         self.nodes.get(node)?.as_deref()
     }
 
-    /// The nodes that a literal depends on, each once, itself included.
+    /// The nodes that a literal depends on, each once, including its own.
     pub fn nodes_of(&self, literal: Literal) -> Vec<usize> {
         let (mut nodes, mut known) = (Vec::new(), HashSet::new());
         let mut open = vec![literal.node()];

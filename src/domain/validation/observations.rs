@@ -1,4 +1,4 @@
-//! Rules about single observations, unpublished ones included.
+//! Rules about single observations, including unpublished ones.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub struct Observation<'a> {
     feedback: &'a Feedback,
 }
 
-/// What the conditions of the account say of a variable: a criterion for each operator, which has no
+/// How the conditions of the account read a variable: one criterion for each operator, without
 /// targets if no condition has the operator. `None` if there are too many conditions to read.
 type VariableUse = Option<[Criterion; 4]>;
 
@@ -149,7 +149,7 @@ impl<'a> Observation<'a> {
             let Some((wiring, managed)) = wiring.zip(managed) else {
                 continue;
             };
-            // The dependencies of a task beyond a limit are not known.
+            // The dependencies of a task beyond a limit are unknown.
             let is_beyond_limit = guide.limit.is_some() && managed.steps.is_none();
             let reads = |it: &CompiledCondition| self.step.sets.contains(&it.variable);
             let mut conditions = wiring.conditions.iter().chain(&managed.conditions);
@@ -173,7 +173,7 @@ impl<'a> Observation<'a> {
         }
     }
 
-    /// The shorthand that holds for one answer; `None` if the name has no shorthand.
+    /// The shorthand of a condition on one answer; `None` if the name has no shorthand.
     fn condition_on(&self, key: &str) -> Option<String> {
         let product = self.step.step.product.get();
         let condition = Condition {
@@ -188,7 +188,7 @@ impl<'a> Observation<'a> {
         })
     }
 
-    /// `uses` are those of the variables that the observation sets.
+    /// `uses` has the criteria of the variables that the observation sets.
     fn check_use(&self, report: &mut Report<'_>, uses: &[&Criterion]) {
         let Self { own, feedback, .. } = self;
         let name = self.name();
@@ -225,8 +225,8 @@ impl<'a> Observation<'a> {
 
 const MAX_EARLIER: usize = 20;
 
-/// An observation that sets the same name as earlier ones of its task, and at most `MAX_EARLIER` of
-/// these.
+/// An observation that sets the same name as earlier observations of its task, and at most
+/// `MAX_EARLIER` of these.
 pub type DuplicateName<'a> = (Observation<'a>, Vec<StepPosition>);
 
 /// The observations of the own tasks whose names are not unique within their tasks.
@@ -247,8 +247,8 @@ pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
     duplicates
 }
 
-/// Reports an observation whose name is not unique. `together` is whether one walkthrough sees
-/// both it and an earlier one, if that was decided.
+/// Reports an observation whose name is not unique. `together` says whether a walkthrough sees both
+/// it and an earlier one, if that was decided.
 pub fn report_duplicate(
     report: &mut Report<'_>,
     (observation, earlier): &DuplicateName<'_>,

@@ -1,5 +1,5 @@
-//! Validates documents without the account that they are for. Subtask steps are followed to the
-//! other documents. A task that none of them has is taken to be visible and to have an outcome.
+//! Validates documents without their account. Subtask steps are followed into the other documents.
+//! A task that no document has is assumed to be visible and to have an outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ use super::{
 pub struct OfflineFindings {
     pub findings: Vec<Finding>,
     pub counts: FindingCounts,
-    /// Variables that look misspelt, but that another guide of the account may set.
+    /// Variables that look misspelled, but that another guide of the account may set.
     pub unchecked: Vec<UncheckedVariable>,
 }
 
@@ -38,25 +38,25 @@ pub struct OfflineFindings {
 #[derive(Debug, PartialEq, Eq)]
 pub struct UncheckedVariable {
     pub name: String,
-    /// The variable of the guide that may be meant.
+    /// The variable of the guide that was probably meant.
     pub suggestion: String,
 }
 
 /// Documents that are validated together.
 #[derive(Debug)]
 pub struct DocumentSet {
-    /// `Read` if the account has no guides but these documents.
+    /// `Read` if the account has no guides other than these documents.
     other_guides: OtherGuides,
     /// The tasks of all documents, and stand-ins for tasks of the account.
     tasks: SourceTasks,
-    /// What the documents of the tasks are called in the paths of findings about others. Stand-ins have
-    /// none.
+    /// The names of the tasks' documents, for the paths of findings about other documents.
+    /// Stand-ins have none.
     documents: BTreeMap<TaskId, String>,
     /// The observations that set each account-wide name, with their tasks.
     setters: BTreeMap<String, Vec<(TaskId, OutsideSetter)>>,
 }
 
-/// What a subtask step names a task by.
+/// How a subtask step names a task.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum TaskKey {
     Guid(TaskId),
@@ -76,8 +76,8 @@ impl TaskKey {
 type Targets<'d> = BTreeMap<TaskKey, &'d DocumentTask>;
 
 impl DocumentSet {
-    /// Plans the import of each document as a new guide. Returns its task, or why an import would
-    /// refuse it.
+    /// Plans the import of each document as a new guide. Returns the task of each document, or why
+    /// an import would refuse it.
     pub fn new(
         documents: Vec<(String, Document)>,
         is_whole_account: bool,
@@ -91,9 +91,10 @@ impl DocumentSet {
             targets.extend(keys.map(|key| (key, task)));
         }
         let mut set = Self {
-            other_guides: match is_whole_account {
-                true => OtherGuides::Read,
-                false => OtherGuides::Unknown,
+            other_guides: if is_whole_account {
+                OtherGuides::Read
+            } else {
+                OtherGuides::Unknown
             },
             tasks: SourceTasks::new(),
             documents: BTreeMap::new(),
@@ -148,7 +149,7 @@ impl DocumentSet {
             let Some(feedback) = step.step.kind.observation_feedback() else {
                 continue;
             };
-            // Ids that the plan made up are not shown.
+            // Ids that the plan generated are not shown.
             let task_guid = task.origin.as_ref().and_then(|origin| origin.guid);
             let step_guid = step.origin.as_ref().and_then(|origin| origin.guid);
             let keys = feedback.values.iter();
@@ -164,7 +165,7 @@ impl DocumentSet {
         }
     }
 
-    /// Makes subtask steps refer to the tasks of other documents in place of stand-ins.
+    /// Makes subtask steps refer to the tasks of other documents instead of stand-ins.
     fn link(&mut self) {
         let mut planned: BTreeMap<TaskKey, ReferencedTask> = BTreeMap::new();
         for GuideTask { task, origin, .. } in
@@ -232,13 +233,13 @@ impl DocumentSet {
         })
     }
 
-    /// The task and those that its subtask steps lead to. Paths in other documents begin with their
-    /// names.
+    /// The task and the tasks that its subtask steps lead to. Paths in other documents begin with
+    /// their names.
     fn tasks_below(&self, root: TaskId) -> SourceTasks {
         let own = self.documents.get(&root);
         let mut tasks = SourceTasks::new();
         let mut level = vec![root];
-        // The guide has the first level that is too deep, too.
+        // The guide also has the first level that is too deep.
         for _ in 0..=MAX_SUBTASK_LEVELS + 1 {
             for id in std::mem::take(&mut level) {
                 let Some(source) = self.tasks.get(&id).filter(|_| !tasks.contains_key(&id)) else {
@@ -285,7 +286,7 @@ fn stopped() -> Error {
     Error::Internal("a validation stopped".to_owned())
 }
 
-/// The variables that only another guide may set, if their names are close to a known one.
+/// The variables that only another guide may set and whose names are close to a known one.
 fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<UncheckedVariable> {
     let rule = Rule::UnknownVariable;
     if options.severity(rule, rule.text().severity).is_none() {
@@ -318,7 +319,7 @@ fn account_task(sent: SentSubtask) -> Option<NewTask> {
     })
 }
 
-/// A task with a solution in place of one that may not be known.
+/// A task with a solution that stands for a task that may be unknown.
 fn stand_in(task: Task, write: &WriteContext) -> Option<GuideTask> {
     let new = NewStep {
         task: task.guid,

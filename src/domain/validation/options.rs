@@ -14,7 +14,7 @@ use super::{
 
 pub const MAX_RULE_SETTINGS: usize = 100;
 pub const MAX_SUPPRESSIONS: usize = 1_000;
-/// Longest path of a suppression, in code points.
+/// The maximum length of a suppressed path, in code points.
 pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
 
 /// Findings that the caller knows and does not want to see. All set fields must match.
@@ -23,7 +23,7 @@ pub struct Suppression {
     pub rule: Option<Rule>,
     pub task: Option<String>,
     pub step: Option<String>,
-    /// The path. One that ends in `.*` is the path before it and all paths below.
+    /// The path. `.*` at its end stands for the path before it and all paths below.
     pub path: Option<String>,
 }
 
@@ -34,11 +34,11 @@ pub struct ValidationOptions {
     pub suppress: Vec<Suppression>,
     /// Variables that exist although no observation sets them.
     pub known_variables: KnownVariables,
-    /// The languages that are checked; empty: those that the guide has translations in.
+    /// The languages that are checked. If empty, the languages that the guide has translations in.
     pub languages: Vec<Language>,
     /// Whether walkthroughs see unpublished tasks and steps.
     pub unpublished: Unpublished,
-    /// Findings below it are left out.
+    /// Findings with a lower severity are left out.
     pub min_severity: Severity,
 }
 
@@ -65,7 +65,8 @@ impl Suppression {
     }
 }
 
-/// Whether a path is that of a suppression, or below it if it ends in `.*`.
+/// Whether a path is suppressed: it equals the suppressed path, or is below it if that ends in
+/// `.*`.
 fn path_matches(suppressed: &str, path: &str) -> bool {
     match suppressed.strip_suffix(".*") {
         None => suppressed == path,

@@ -1,5 +1,5 @@
-//! Rules about walkthroughs: steps that none sees, dependencies that always hold,
-//! observations of one name, and walkthroughs without an outcome.
+//! Rules about walkthroughs: steps that no walkthrough sees, dependencies that always hold,
+//! observations of the same name, and walkthroughs without an outcome.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use super::{
     walkthrough::{Visit, Walkthroughs},
 };
 
-/// Of a guide that is too large, only the names of observations are checked.
+/// If the guide is too large, checks only the names of observations.
 pub fn check(report: &mut Report<'_>, is_too_large: bool) {
     let guide = report.subject.guide;
     let duplicates = duplicate_names(report);
@@ -43,7 +43,8 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
         let visits = walkthroughs.visits.iter().filter_map(|visit| visit.subtask);
         let visits = visits.filter(|visit| visit.task == own.index);
         let visits = visits.map(|visit| (visit.reached, visit.condition));
-        // Every walkthrough comes to the root. Its other visits are of subtasks that lead back.
+        // Every walkthrough visits the root. Further visits of the root come from subtasks that
+        // lead back to it.
         let of_root = (own.index == 0).then_some((Literal::TRUE, walkthroughs.begins));
         if !own.task.conditions.is_empty() {
             let visits = visits.chain(of_root).collect();
@@ -68,16 +69,16 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
         return;
     }
     let conflicts = ConflictSearch::new(&walkthroughs);
-    // For each own task, its first END without dependencies. Each walkthrough that comes to it ends the
-    // task there.
+    // For each own task, its first END without dependencies. Each walkthrough that reaches it ends
+    // the task there.
     let mut ends: HashMap<usize, (usize, &GuideStep)> = HashMap::new();
     for (_, position, step) in report.shown_steps() {
         if step.step_type() == StepType::End && step.conditions.is_empty() {
             ends.entry(position.task).or_insert((position.step, step));
         }
     }
-    // From the last step: a walkthrough that sees it sees many earlier ones, so that they
-    // are decided, too.
+    // Starts at the last step: a walkthrough that sees it also sees many earlier steps, and so
+    // decides them.
     for (own, position, step) in report.shown_steps().into_iter().rev() {
         let is_seen = sees(position, &mut search);
         if decide(report, &mut search, is_seen) == Some(false) {
@@ -104,15 +105,15 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
     check_outcomes(report, &walkthroughs, &mut search);
 }
 
-/// Whether a literal can be true. If the search cannot decide it, it is counted.
+/// Whether a literal can be true. Counts the question as undecided if the search cannot decide it.
 fn decide(report: &mut Report<'_>, search: &mut Search<'_>, literal: Literal) -> Option<bool> {
     let is_possible = search.is_possible(literal);
     report.counts.undecided += usize::from(is_possible.is_none());
     is_possible
 }
 
-/// Reports the duplicates, each with whether a walkthrough sees both it and an earlier observation of
-/// the name.
+/// Reports each duplicate, and whether a walkthrough sees both it and an earlier observation of the
+/// name.
 fn check_duplicates(
     report: &mut Report<'_>,
     search: &mut Search<'_>,
@@ -137,8 +138,8 @@ fn check_duplicates(
     }
 }
 
-/// Reports dependencies that hold in every walkthrough that comes to them, if any does. `visits`
-/// has, for each visit, whether a walkthrough comes to it and whether the dependencies hold there.
+/// Reports dependencies that hold in every walkthrough that reaches them, if any does. `visits`
+/// has, for each visit, whether a walkthrough reaches it and whether the dependencies hold there.
 fn check_always_holds(
     report: &mut Report<'_>,
     search: &mut Search<'_>,
@@ -158,8 +159,8 @@ fn check_always_holds(
     }
 }
 
-/// Reports examples of walkthroughs without an outcome. Levels for which the same answers lead
-/// there share one.
+/// Reports examples of walkthroughs without an outcome. Access levels for which the same answers
+/// lead there share one example.
 fn check_outcomes(
     report: &mut Report<'_>,
     walkthroughs: &Walkthroughs<'_>,
@@ -189,9 +190,10 @@ fn check_outcomes(
     for (example, mut levels) in examples {
         levels.sort_by_key(|level| level.number());
         let names: Vec<&str> = levels.iter().map(AsRef::as_ref).collect();
-        let whom = match names.len() == AccessLevel::ALL.len() {
-            true => "everybody".to_owned(),
-            false => names.join(", "),
+        let whom = if names.len() == AccessLevel::ALL.len() {
+            "everybody".to_owned()
+        } else {
+            names.join(", ")
         };
         let facts = json!({ "levels": names });
         let message = format!("For {whom}, a walkthrough can end without an outcome.");

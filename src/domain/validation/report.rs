@@ -1,4 +1,4 @@
-//! Collects the findings of a guide, as the options of the caller filter them.
+//! Collects the findings of a guide that pass the caller's options.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{
     rules::{Rule, Severity},
 };
 
-/// Most findings that are made, those that the caller suppresses included. More are only counted.
+/// The maximum number of findings, including suppressed ones. Further findings are only counted.
 const MAX_FINDINGS: usize = 300_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub struct FindingCounts {
     pub warnings: usize,
     pub infos: usize,
     pub suppressed: usize,
-    /// Questions that the search could not decide.
+    /// The number of questions that the search could not decide.
     pub undecided: usize,
 }
 
 #[derive(Clone, Copy)]
 pub struct ValidationSubject<'a> {
     pub guide: &'a Guide,
-    /// What the conditions outside that read its variables say of them, by name.
+    /// The criteria of conditions in other guides that read its variables, by name.
     pub readers: &'a BTreeMap<String, Outside<Criterion>>,
     pub options: &'a ValidationOptions,
     /// Whether its variables were looked up in the other guides of the account.
@@ -46,7 +46,8 @@ pub enum OtherGuides {
     Unknown,
 }
 
-/// A task that findings are about, the root or one that it manages, or a step of such a task.
+/// A task that findings are about, or one of its steps. These tasks are the root and the tasks that
+/// it manages.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'a> {
     /// The index of the task among the own tasks.
@@ -54,7 +55,7 @@ pub struct Own<'a> {
     /// The index of the task in [`Guide::tasks`].
     pub index: usize,
     pub task: &'a GuideTask,
-    /// Its index, and itself.
+    /// The index of the step, and the step.
     step: Option<(usize, &'a GuideStep)>,
 }
 
@@ -66,9 +67,9 @@ pub struct Report<'a> {
     /// The task and the tasks that it manages, in the order of the guide.
     pub own: Vec<Own<'a>>,
     own_indexes: BTreeSet<usize>,
-    /// The first findings that the options do not leave out, as many as have room.
+    /// The first findings that the options do not leave out, up to the limits.
     pub findings: Vec<Finding>,
-    /// The counts of all findings, those that are not kept included.
+    /// The counts of all findings, including those that are not kept.
     pub counts: FindingCounts,
 }
 
@@ -107,7 +108,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether a task is the root or one that it manages.
+    /// Whether a task is the root or managed by it.
     pub fn is_own(&self, task: usize) -> bool {
         self.own_indexes.contains(&task)
     }
@@ -136,14 +137,14 @@ impl<'a> Report<'a> {
         steps.collect()
     }
 
-    /// The steps of the own tasks that walkthroughs can see, as far as `published` decides it.
+    /// The steps of the own tasks that are not hidden by `published`.
     pub fn shown_steps(&self) -> Vec<OwnStep<'a>> {
         let mut steps = self.own_steps();
         steps.retain(|(_, _, step)| self.subject.options.unpublished.shows_step(step));
         steps
     }
 
-    /// Adds a finding unless the caller does not want it. One that has no room is only counted.
+    /// Adds a finding unless the options leave it out. Beyond the limits it is only counted.
     pub fn add(&mut self, mut finding: Finding) {
         let options = self.subject.options;
         let Some(severity) = options.severity(finding.rule, finding.severity) else {
@@ -161,8 +162,9 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether a finding of the rule need not be made: the rule is off, or there is no room for
-    /// the finding, which is then counted. For findings that a guide may have millions of.
+    /// Whether to skip creating a finding of the rule, because the rule is off or a limit is
+    /// reached, in which case the finding is counted. For findings that a guide may have millions
+    /// of.
     pub fn skips(&mut self, rule: Rule) -> bool {
         let options = self.subject.options;
         let Some(severity) = options.severity(rule, rule.text().severity) else {

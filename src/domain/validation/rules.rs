@@ -1,10 +1,10 @@
-//! The table of rules, from which ListRules, the findings and docs/analysis.md are made.
-//! An id never changes its meaning, and the id of a removed rule is never used again.
+//! The table of rules. ListRules, the findings and docs/analysis.md are made from it. An id never
+//! changes its meaning, and the id of a removed rule is never reused.
 
-/// Part of fingerprints. It is raised whenever the same guide may get other findings.
+/// Part of fingerprints. Raise it whenever the same guide may get different findings.
 pub const RULES_VERSION: u32 = 8;
 
-/// With the numbers of the contract.
+/// With the numbers of the API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
@@ -209,8 +209,8 @@ rules! {
 }
 
 impl Rule {
-    /// Whether each finding says something about other guides of the account. A finding of
-    /// [`Self::UnknownVariable`] does so only for a name that other guides can set.
+    /// Whether each finding depends on other guides of the account. Findings of
+    /// [`Self::UnknownVariable`] do so only for names that other guides can set.
     pub fn needs_account(self) -> bool {
         matches!(self, Self::SetElsewhere | Self::Unused | Self::UnusedAnswer)
     }

@@ -1,7 +1,7 @@
 //! Asks a SAT solver whether a literal of a formula can be true, unless random assignments already
-//! show it. A question gets a solver of its own, with a variable for each node that the literal
-//! depends on. The clauses of a gate say that it implies each of its operands, and that all of them
-//! together imply it.
+//! show it. Each question gets its own solver, with a variable for each node that the literal
+//! depends on. The clauses of a gate say that the gate implies each of its operands, and that all
+//! operands together imply the gate.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 use super::formula::{Formula, Literal};
 use crate::domain::analysis::{Allowance, Budget, DECISION_WORK};
 
-/// The most work of one question, so that a hard one leaves some for the others.
+/// The maximum work of one question, so that a hard question leaves some for the others.
 const MAX_QUESTION_WORK: usize = 20_000 * DECISION_WORK;
 
-/// The values of a formula's nodes, as they follow from those of its inputs.
+/// The values of a formula's nodes, which follow from the values of its inputs.
 #[derive(Clone, Debug)]
 pub struct Assignment(Vec<bool>);
 
@@ -52,7 +52,7 @@ impl Assignment {
     }
 }
 
-/// Answers questions about a formula, which may grow meanwhile.
+/// Answers questions about a formula, which may grow between questions.
 pub struct Search<'a> {
     pub formula: Formula,
     budget: &'a Budget<'a>,
@@ -145,16 +145,17 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Ends a question that takes too many decisions.
+/// Stops a question that takes too many decisions.
 struct QuestionBudget<'a> {
     budget: &'a Budget<'a>,
-    /// The work of a decision: more, the more nodes and operands the question depends on.
+    /// The work of a decision, which grows with the nodes and operands that the question depends
+    /// on.
     decision: usize,
     left: Allowance,
 }
 
 impl Callbacks for QuestionBudget<'_> {
-    /// The solver asks before each decision.
+    /// Called by the solver before each decision.
     fn stop(&self) -> bool {
         let allowances = [&self.left, &self.budget.work];
         allowances.iter().any(|it| !it.spend(self.decision)) || self.budget.is_stopped()

@@ -63,8 +63,8 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
     report.add(finding);
 }
 
-/// Reports the steps of the own tasks below which the subtasks are too deep. Returns
-/// whether there are any.
+/// Reports the steps of own tasks that lead to subtasks that are too deep. Returns whether there
+/// are any.
 pub fn check_depth(report: &mut Report<'_>) -> bool {
     let guide = report.subject.guide;
     let mut too_deep = BTreeSet::new();
@@ -86,8 +86,8 @@ pub fn check_depth(report: &mut Report<'_>) -> bool {
 
 const MAX_CYCLES: usize = 1_000;
 
-/// For each task that leads to one, the first step of a shortest path to it. `entering` has the subtask
-/// steps that lead to each task.
+/// For each task that leads to task `to`, the first step of a shortest path to it. `entering` has
+/// the subtask steps that lead to each task.
 fn ways_to(
     to: usize,
     entering: &HashMap<usize, Vec<StepPosition>>,
@@ -136,7 +136,8 @@ fn check_cycles(report: &mut Report<'_>) {
             cycle.push(*step);
             task = guide[*step].subtask.unwrap_or(own.index);
         }
-        // Rotated so that its least task is first, to recognize it wherever it starts.
+        // Rotates the cycle so that its smallest task comes first, to recognize it wherever it was
+        // entered.
         let mut tasks: Vec<usize> = cycle.iter().map(|step| step.task).collect();
         let least = (0..tasks.len()).min_by_key(|index| tasks.get(*index));
         tasks.rotate_left(least.unwrap_or_default());

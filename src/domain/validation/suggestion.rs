@@ -1,11 +1,11 @@
-//! Names that were probably meant.
+//! Suggestions for names that look misspelled.
 
 use serde_json::json;
 
 use super::finding::{Finding, quoted};
 use crate::domain::analysis::Allowance;
 
-/// The cost of each candidate, in compared pairs of characters.
+/// The fixed cost of each candidate, in compared pairs of characters.
 const CANDIDATE_COST: usize = 16;
 
 impl Finding {
@@ -55,7 +55,7 @@ pub fn closest<'c>(
     closest.map(|(_, candidate)| candidate)
 }
 
-/// What follows the last dot up to which two names are the same.
+/// The rest of two names after the last dot before which they are equal.
 fn without_common_groups<'n>(name: &'n str, other: &'n str) -> (&'n str, &'n str) {
     let pairs = name.bytes().zip(other.bytes());
     let common = pairs.take_while(|(one, another)| one == another).count();

@@ -21,18 +21,18 @@ use super::{
     search::Assignment,
 };
 
-/// A step in walkthroughs, as it is reached in one way.
+/// A step in walkthroughs that is reached by one path of subtask steps.
 pub type Visit = analysis::Visit<Literal>;
 
 pub struct Walkthroughs<'a> {
     pub guide: &'a Guide,
     unpublished: Unpublished,
     pub budget: &'a Budget<'a>,
-    /// The search takes it once it is complete.
+    /// [`Search`](super::search::Search) takes it once it is complete.
     pub formula: Formula,
     /// Whether a walkthrough begins: the dependencies of the task hold.
     pub begins: Literal,
-    /// Whether nothing is answered at the start.
+    /// Whether all variables are unanswered at the start.
     unanswered: Literal,
     pub visits: Vec<Visit>,
     /// For each visit: for each answer, whether the walkthrough chooses it, and its index. Answers
@@ -47,15 +47,15 @@ pub struct Walkthroughs<'a> {
 #[derive(Debug)]
 pub struct ReadVariable<'a> {
     pub classes: ValueClasses<'a>,
-    /// Whether it is not answered at the start of every walkthrough.
+    /// Whether it is unanswered at the start of every walkthrough.
     pub starts_unanswered: bool,
     /// For each class, whether the value is in it at the current step of the walk.
     values: Vec<Literal>,
 }
 
 impl<'a> Walkthroughs<'a> {
-    /// The walkthroughs of a guide that is within its limits; `None` if its formula would
-    /// be too large, or to stop.
+    /// The walkthroughs of a guide that is within its limits; `None` if the formula would be too
+    /// large, or if the budget is stopped.
     pub fn new(guide: &'a Guide, unpublished: Unpublished, budget: &'a Budget<'a>) -> Option<Self> {
         let mut formula = Formula::default();
         let levels = &guide.root().task.content.roles;
@@ -79,8 +79,7 @@ impl<'a> Walkthroughs<'a> {
         (!all.is_stopped()).then_some(all)
     }
 
-    /// The walkthroughs that end without an outcome, among those that begin with nothing
-    /// answered.
+    /// The walkthroughs that start without answers and end without an outcome.
     pub fn without_outcome(&self, formula: &mut Formula) -> Literal {
         let outcomes = self.visits.iter().filter(|visit| {
             let step_type = self.guide[visit.position].step_type();
@@ -112,8 +111,8 @@ impl<'a> Walkthroughs<'a> {
         answers.collect()
     }
 
-    /// Adds the variables that conditions read, with their values at the start. `None` if that
-    /// takes too much work.
+    /// Adds the variables that conditions read, with their initial values. `None` if that takes too
+    /// much work.
     fn add_variables(&mut self) -> Option<()> {
         let guide = self.guide;
         let mut unanswered = Vec::new();
@@ -160,9 +159,10 @@ impl Evaluator for Walkthroughs<'_> {
         let told_apart = read.classes.told_apart(&condition.criterion).iter();
         let told_apart = told_apart.filter_map(|class| read.values.get(*class));
         let is_told_apart = self.formula.or(told_apart.copied());
-        match condition.criterion.operator == Comparison::NotEqual {
-            true => !is_told_apart,
-            false => is_told_apart,
+        if condition.criterion.operator == Comparison::NotEqual {
+            !is_told_apart
+        } else {
+            is_told_apart
         }
     }
 
@@ -192,7 +192,7 @@ impl Evaluator for Walkthroughs<'_> {
     fn leave(&mut self, step: &GuideStep, visit: &Visit) {
         let is_read = |id: &VariableId| self.variables.contains_key(id);
         let read: Vec<VariableId> = step.sets.iter().copied().filter(is_read).collect();
-        // The first key of each combination of classes stands for the others.
+        // The first key of each combination of classes stands for all of them.
         let mut choices: Vec<(Vec<usize>, usize)> = Vec::new();
         let mut known = HashSet::new();
         for (index, key) in step.answer_keys().enumerate().filter(|_| !read.is_empty()) {

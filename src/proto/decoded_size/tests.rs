@@ -21,7 +21,7 @@ fn decoded(message: &[u8]) -> usize {
     DecodedSizes::for_api().of_request(IMPORT, message, usize::MAX)
 }
 
-/// The count of a struct may be wrong by a tenth.
+/// The counted size of a struct may be off by a tenth.
 fn nearly(bytes: usize) -> usize {
     bytes - bytes / 10
 }
@@ -106,7 +106,7 @@ fn lists_and_maps_of_one_element_count_their_room() {
     assert!(room >= 4 * size_of::<Value>(), "{room}");
 }
 
-/// What prost skips or refuses hides nothing behind it, and is not counted.
+/// What prost skips or rejects is not counted, and hides nothing after it.
 #[test]
 fn unknown_fields_are_skipped_and_a_broken_message_ends_the_count() {
     let steps = import_of(vec![v1::Step::default(); 10]);

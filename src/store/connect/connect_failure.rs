@@ -89,7 +89,7 @@ pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure
             permanent("sslcert and sslkey cannot be used: check both files")
         }
         // The server closed the connection before it sent a byte. A proxy does this when its
-        // PostgreSQL is down. The driver reads the missing answer as a zero.
+        // PostgreSQL is down. The driver reads the missing response as a zero byte.
         sqlx::Error::Protocol(message) if message.contains("SSLRequest: 0x00 ") => {
             temporary(CLOSED)
         }

@@ -190,14 +190,14 @@ pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
         })
 }
 
-/// Marks the database, so that no program opens it until the copied keys replace the mark. Fails if
+/// Marks the database so that no program opens it until the copied keys replace the mark. Fails if
 /// another copy has marked it.
 pub async fn mark_unfinished_copy(db: &DatabaseConnection) -> Result<(), DbErr> {
     let mark = server_key::Entity::insert(key(UNFINISHED_COPY, Vec::new()));
     mark.exec_without_returning(db).await.map(drop)
 }
 
-/// Fails if the database cannot get distributed tables.
+/// Fails if Citus cannot distribute the tables of the database.
 async fn check_distributable(db: &DatabaseConnection) -> Result<(), OpenError> {
     if !has_citus(db).await? {
         return Err(OpenError::unusable(
@@ -217,7 +217,7 @@ async fn check_distributable(db: &DatabaseConnection) -> Result<(), OpenError> {
 
 /// Whether Citus distributes the tables of account data.
 pub async fn is_distributed(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
-    // The table of Citus is there only if Citus is.
+    // The catalog table of Citus exists only if Citus is installed.
     Ok(has_citus(db).await? && is_table_distributed(db, "tasks").await?)
 }
 

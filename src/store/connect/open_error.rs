@@ -38,7 +38,7 @@ impl OpenError {
     }
 }
 
-/// What is wrong after a part of a dump was restored.
+/// What is wrong if only part of a dump was restored.
 pub(super) const INCOMPLETE: &str = "a table or its rows are missing, as after a part of a dump was \
     restored: restore a full dump, or use an empty database";
 

@@ -15,35 +15,36 @@ use tokio::{sync::watch, time::timeout};
 use super::{OpenError, Pools, connect_failure::connect_error, probe::HealthProbe};
 use crate::config::PostgresUrl;
 
-/// How long a call waits for a connection before it answers UNAVAILABLE. Connections are opened and
-/// held for milliseconds, so a longer wait means that the database is down or that all connections
-/// are in use. sqlx retries refused connections at intervals of a fifth of this time.
+/// How long a call waits for a connection before it fails with UNAVAILABLE. Connections are opened
+/// and held for milliseconds, so a longer wait means that the database is down or that all
+/// connections are in use. sqlx retries refused connections at intervals of a fifth of this time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum age of a connection. After a failover, older connections still lead to the former
+/// The maximum age of a connection. After a failover, older connections still go to the former
 /// primary.
 const MAX_LIFETIME: Duration = Duration::from_secs(60);
 /// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
-/// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
-/// Compiling a statement takes a hundred times as long as running it. Writes need READ COMMITTED: their
-/// statements must see what was committed while they waited for a lock.
+/// `idle_in_transaction_session_timeout`, locks would be held for hours after a network failure.
+/// JIT compilation of a statement takes a hundred times as long as running it. Writes need READ
+/// COMMITTED: their statements must see what was committed while they waited for a lock.
 const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
     SET default_transaction_isolation = 'read committed'";
-/// How long an idle connection is used without a check. PostgreSQL takes longer to restart.
+/// A connection that was idle for less time than this is used without a check. PostgreSQL takes
+/// longer to restart.
 const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(100);
 /// How long the check of an idle connection may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may take to finish a cancelled statement. It is longer than
 /// `lock_timeout`.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The minimum time between two refusals that count. While the database is a standby, every write is
-/// refused, and each would close all connections.
+/// The minimum time between two refusals that count. While the database is a standby, every write
+/// is refused, and each refusal would close all connections.
 const MIN_REFUSAL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// When a write was last refused because its server is a standby or read-only. Connections that were
-/// open at that time are closed: a new one may lead to a server that takes writes.
+/// When a write was last refused because its server is a standby or read-only. Connections that
+/// were open at that time are closed: a new connection may reach a server that accepts writes.
 #[derive(Clone, Default)]
 pub struct Refusals(watch::Sender<Option<Instant>>);
 
@@ -65,7 +66,7 @@ impl Refusals {
     }
 }
 
-/// Checks that the database can be reached, and makes a pool, which opens connections when they are needed.
+/// Checks that the database can be reached, and creates a pool that opens connections on demand.
 pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, OpenError> {
     let options = options(url)?;
     let connecting = async { PgConnection::connect_with(&options).await?.close().await };
@@ -103,7 +104,7 @@ pub fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
         .disable_statement_logging())
 }
 
-/// A pool that opens connections when they are needed. It wraps a pool of the driver, because
+/// A pool that opens connections on demand. It wraps a pool of the driver, because
 /// `Database::connect` takes a URL and logs it with its password.
 fn pool(
     options: PgConnectOptions,

@@ -62,9 +62,9 @@ impl HealthProbe {
     }
 }
 
-/// If the pool does not answer, a new connection shows why: calls use all connections of the pool,
-/// or the database accepts none. The new connection reads the password file again, and the pool
-/// then uses that password.
+/// If the pool does not respond, opens a new connection to find out why: either calls use all
+/// connections of the pool, or the database accepts no connections. The new connection reads the
+/// password file again, and the pool then uses that password.
 async fn check_postgres(
     pool: &DatabaseConnection,
     url: &PostgresUrl,

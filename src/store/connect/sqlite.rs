@@ -24,24 +24,24 @@ use crate::store::error::{explanation, primary_sqlite_code};
 
 /// The maximum number of connections that read from SQLite.
 const MAX_READERS: u32 = 8;
-/// How many rows SQLite's thread reads ahead. If it were fewer than a page of a list, the thread would
-/// pause within the page.
+/// How many rows SQLite's thread reads ahead. If this were less than a page of a list, the thread
+/// would pause in the middle of the page.
 const ROW_BUFFER: usize = 1_024;
 /// The same for commands that read whole tables, where every row may have a large body.
 const COMMAND_ROW_BUFFER: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a check whether a file is open waits for a process that is about to close it.
+/// How long [`is_used`] waits for a process that is about to close the file.
 const USED_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a locked SQLite file is opened again.
+/// The pause before opening a locked SQLite file again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// The cache of the writing connection: a negative number is in KiB. The default of 2 MB would make each
 /// write to a larger file read most pages again. A much larger cache slows down commits: after a page
 /// split, SQLite visits every cached page. Reading connections use the default, because each write makes
 /// them drop their pages.
 const WRITER_CACHE: &str = "-8192";
-/// Pages of 4 KiB in the write-ahead log before a checkpoint. The default is 1,000; with more, pages
-/// that many writes change, such as those of an index, are copied less often.
+/// The number of 4 KiB pages in the write-ahead log that triggers a checkpoint. The default is
+/// 1,000. With more, pages that change often, such as index pages, are copied less often.
 const CHECKPOINT_PAGES: &str = "4000";
 /// How many rows of an index `PRAGMA optimize` looks at.
 const ANALYZED_ROWS: u32 = 400;
@@ -63,9 +63,10 @@ pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Pools, O
         // This updates SQLite's statistics of the tables that grew.
         .optimize_on_close(true, ANALYZED_ROWS);
     let writer = open_pool(path, 1, writing).await?;
-    let row_buffer = match options.serves {
-        true => ROW_BUFFER,
-        false => COMMAND_ROW_BUFFER,
+    let row_buffer = if options.serves {
+        ROW_BUFFER
+    } else {
+        COMMAND_ROW_BUFFER
     };
     let reading = settings()
         .filename(path)
@@ -95,8 +96,8 @@ pub async fn open_memory() -> Result<Pools, OpenError> {
     })
 }
 
-/// Opens a file to check it. Returns `None` if [`open_file`] would create it. Whether it could is
-/// tested with an unnamed file in the same directory.
+/// Opens a file to check it. Returns `None` if [`open_file`] would create it. Creates an unnamed
+/// file in the same directory to test whether it could.
 pub async fn open_existing(
     path: &Path,
     migrate: bool,
@@ -110,8 +111,8 @@ pub async fn open_existing(
     open_pool(path, 1, options).await.map(Some)
 }
 
-/// Whether another process has the file open. Each connection to a file with a write-ahead log holds
-/// a shared lock on it, so nobody else can lock the file exclusively.
+/// Whether another process has the file open. Each connection to a file with a write-ahead log
+/// holds a shared lock on it, so no other process can lock the file exclusively.
 pub async fn is_used(path: &Path) -> bool {
     let options = settings()
         .filename(path)
@@ -157,8 +158,8 @@ async fn open_pool(
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
-        // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
-        // believes that it is still open and could not begin another one.
+        // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then assumes
+        // that it is still open, and cannot begin another one.
         .before_acquire(|connection, _| Box::pin(ready(Ok(!connection.is_in_transaction()))));
     loop {
         let err = match pool.clone().connect_with(options.clone()).await {
@@ -193,9 +194,9 @@ fn file_message(path: &Path, why: &str) -> String {
 /// that is there, or if it is missing and may not be created.
 fn is_missing(path: &Path, migrate: bool) -> Result<bool, OpenError> {
     let directory = directory_of(path);
-    // An existing file is not opened to find out whether it may be written: when a process closes any
-    // descriptor of a file, it loses the locks of its connections on it, and another process then
-    // takes the file for unused and deletes its write-ahead log.
+    // An existing file is not opened to find out whether it may be written: when a process closes
+    // any descriptor of a file, it loses the locks of its connections on it, and another process
+    // may then consider the file unused and delete its write-ahead log.
     let why = match access(path, Access::WRITE_OK) {
         _ if path.is_dir() => "it is a directory: use the path of a file in it".to_owned(),
         Err(Errno::NOTDIR) => format!(
@@ -220,8 +221,8 @@ fn is_missing(path: &Path, migrate: bool) -> Result<bool, OpenError> {
     Err(OpenError::WrongSetting(file_message(path, &why).into()))
 }
 
-/// Creates a missing file that only this user may read. SQLite gives its companion files the same mode.
-/// SQLite fails itself on errors other than a missing permission, and reports why.
+/// Creates a missing file that only this user may read. SQLite creates its other files with the
+/// same mode. On errors other than a missing permission, SQLite fails later and reports why.
 fn create_private(path: &Path) -> Result<(), OpenError> {
     let mut options = fs::File::options();
     let created = options.write(true).create_new(true).mode(0o600).open(path);

@@ -43,8 +43,8 @@ pub struct Model {
     pub mvn_ts: Option<i64>,
     pub created_ts: i64,
     pub modified_ts: i64,
-    /// When the guide was last known to be kept: by a revision that is as old or newer, or not at all because it
-    /// was too large for a checkpoint. 0 if that is not known.
+    /// When the guide last needed no checkpoint: a revision is at least as new, or the guide was
+    /// too large for a checkpoint. 0 if that is not known.
     pub kept_ts: i64,
     /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<TaskContent>,

@@ -121,9 +121,10 @@ impl Account {
             FeedStart::After(cursor) => {
                 let first = entries.first().map(entry_cursor);
                 // The entry at the mark is deleted, but the mark has its transaction.
-                let stored = match cursor.position == state.pruned {
-                    true => Some(state.pruned()),
-                    false => first,
+                let stored = if cursor.position == state.pruned {
+                    Some(state.pruned())
+                } else {
+                    first
                 };
                 if stored != Some(cursor) || cursor.position < state.pruned {
                     return Err(Error::from(Precondition::CursorExpired).into());

@@ -1,5 +1,5 @@
-//! Reads a guide: a task or document with its steps and those of its subtasks, without
-//! bodies, as one state of the database.
+//! Reads a guide: a task or document with its steps and the steps of its subtasks, without bodies,
+//! as one state of the database.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,8 +49,8 @@ pub const MEMORY_PER_BYTE: usize = 4;
 /// Bytes of memory that a task or step takes in addition to its texts.
 const MEMORY_PER_ROW: usize = 1_600;
 
-/// The most tasks and steps of a guide that are read without asking for their sizes first, and the most bytes
-/// of each.
+/// The maximum number of tasks and steps of a guide that are read without reading their sizes
+/// first, and the maximum bytes of each.
 const MAX_SMALL_ROWS: usize = 256;
 const MAX_SMALL_ROW_BYTES: i64 = LARGE_BYTES / MAX_SMALL_ROWS as i64;
 
@@ -66,7 +66,7 @@ pub enum GuideSource {
 pub(super) struct ReadGuide {
     draft: GuideDraft,
     outside: OutsideUses,
-    /// How much work its analysis is.
+    /// The cost of its analysis.
     pub weight: usize,
     /// Reserves the guide's memory until it is dropped.
     memory: WorkMemory,
@@ -233,7 +233,7 @@ struct FoundTasks {
     step_count: usize,
     /// The bytes of the tasks and of the steps that are read, without bodies.
     bytes: usize,
-    /// Tasks and steps that are read already, because they are few and small. Those of most guides are.
+    /// Tasks and steps that are read already because they are few and small, as in most guides.
     small_tasks: Vec<task::Model>,
     small_steps: Vec<AnalyzedStep>,
     /// The tasks of these steps.
@@ -294,7 +294,8 @@ impl FoundTasks {
         task_sizes(scope, task::Column::Guid, ids).await
     }
 
-    /// The subtasks and bytes of the steps of tasks, which have this many. Small steps are read.
+    /// The subtasks and bytes of the steps of tasks; `count` is the number of these steps. Small
+    /// steps are read.
     async fn find_steps(
         &mut self,
         scope: Scope<'_, impl ConnectionTrait>,

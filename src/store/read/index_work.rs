@@ -161,9 +161,10 @@ async fn list_dirty<E: AccountEntity>(
         guid,
         kind,
         task,
-        state: match indexed {
-            true => IndexWorkState::Changed,
-            false => IndexWorkState::New,
+        state: if indexed {
+            IndexWorkState::Changed
+        } else {
+            IndexWorkState::New
         },
         etag: Etag::for_version(guid, version, Timestamp(modified)).into_string(),
         listed,

@@ -31,8 +31,9 @@ use crate::{
     },
 };
 
-/// The maximum number of observations outside a guide that are read, and of tasks and steps whose
-/// conditions are read; each in addition to as many as the guide has, since it may replace these.
+/// The maximum number of observations outside a guide that are read, and of tasks and steps outside
+/// whose conditions are read. As many as the guide has are read in addition, because it may replace
+/// them.
 const MAX_USERS: usize = 1_000;
 /// The maximum total size of either.
 const MAX_BYTES: i64 = 8 * 1024 * 1024;
@@ -125,8 +126,8 @@ fn names_of<'a>(variables: impl Iterator<Item = &'a Variable>) -> Names<'a> {
         .collect()
 }
 
-/// Rows of the index that set the first names, and rows that read the second ones, in the order of their
-/// ids. If there are more than `max_rows` of either, one more is returned.
+/// The rows of the index that set the first names, and the rows that read the second names, in the
+/// order of their ids. If there are more than `max_rows` of either, `max_rows + 1` are returned.
 async fn read_index(
     scope: Scope<'_, impl ConnectionTrait>,
     names: &[Names<'_>; 2],
@@ -169,7 +170,7 @@ async fn read_index(
     }
 }
 
-/// The tasks and steps outside a guide that use names in one way.
+/// The tasks and steps outside a guide that set names, or that read names.
 struct OutsideUsers<'a> {
     /// The names that they use.
     names: BTreeSet<&'a str>,

@@ -27,7 +27,8 @@ use crate::{
 };
 
 impl Account {
-    /// A page of references in order. It may be short or even empty although others follow.
+    /// A page of references in order. It may be short or even empty although more references
+    /// follow.
     pub async fn list_references(
         &self,
         filter: &ReferenceFilter,

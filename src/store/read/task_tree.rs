@@ -46,7 +46,7 @@ async fn find_tasks(
     let roots = roots.iter().map(|root| root.0);
     let mut level = task_sizes(scope, task::Column::Guid, roots).await?;
     while !level.is_empty() {
-        // A root may be managed below another one.
+        // A root may be managed below another root.
         level.retain(|task| sizes.insert(task.guid, task.size).is_none());
         let level_ids = level.into_iter().map(|task| task.guid);
         level = task_sizes(scope, task::Column::ParentGuid, level_ids).await?;

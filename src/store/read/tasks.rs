@@ -155,7 +155,7 @@ pub async fn task_sizes(
     read_by_ids(scope, sizes, column, ids).await
 }
 
-/// The rows of tasks, in no order, with those that were read before.
+/// The rows of tasks in no order, including the rows that were read before.
 pub async fn list_rows(
     scope: Scope<'_, impl ConnectionTrait>,
     ids: &[Uuid],
@@ -252,9 +252,12 @@ fn condition(filter: &TaskFilter) -> Condition {
         .add_option(product.map(|product| Column::ProductId.eq(product.get())))
         .add_option(published.map(|published| Column::Published.eq(published.get())))
         .add_option(role.map(|role| Column::RoleBits.into_expr().bit_and(role.bit()).ne(0)))
-        .add_option(managed.map(|managed| match managed {
-            true => Column::Kind.eq(KIND_LINKED),
-            false => Column::Kind.ne(KIND_LINKED),
+        .add_option(managed.map(|managed| {
+            if managed {
+                Column::Kind.eq(KIND_LINKED)
+            } else {
+                Column::Kind.ne(KIND_LINKED)
+            }
         }))
         .add_option(
             external_id

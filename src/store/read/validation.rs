@@ -27,7 +27,7 @@ use crate::{
 
 /// A call validates tasks until their costs reach this many steps.
 const STEPS_PER_CALL: usize = 2_000;
-/// The cost of a task in addition to that of its steps, in steps.
+/// The cost of a task in addition to the cost of its steps, in steps.
 const TASK_COST_STEPS: usize = 20;
 /// How many conditions, targets and keys of a task cost as much as a step.
 const WEIGHT_PER_STEP: usize = 10;
@@ -76,12 +76,12 @@ pub struct FindingsCall {
     pub size: PageSize,
 }
 
-/// A point in a list of findings: within those of a task, or after them.
+/// A point in a list of findings: within the findings of a task, or after them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingsCursor {
     pub task: TaskId,
-    /// How many of its findings were listed, and the id of the last of them. The next page starts after
-    /// that one, wherever it is when the guide has changed. `None` if there are no more.
+    /// How many of its findings were listed, and the id of the last one. The next page starts after
+    /// that finding, wherever it is if the guide has changed. `None` if there are no more.
     pub listed: Option<(usize, String)>,
 }
 
@@ -117,9 +117,10 @@ impl Account {
                 return Some(Err(changed));
             }
             let unchanged = seen.is_none() && known == fingerprint.to_string();
-            let found = match unchanged {
-                true => Default::default(),
-                false => find_findings(subject, &options, stop)?,
+            let found = if unchanged {
+                Default::default()
+            } else {
+                find_findings(subject, &options, stop)?
             };
             Some(Ok((found, fingerprint, unchanged)))
         };

@@ -50,7 +50,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The row of a step with those of its translations.
+/// The row of a step with the rows of its translations.
 pub type StepRows = (step::Model, Vec<step_translation::Model>);
 
 /// A step, and its place in the task.
@@ -106,8 +106,7 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
     }
 }
 
-/// The row of a step at a place, without `listed` and `indexed`, which only calls of the index
-/// change.
+/// The row of a step at a place, without `listed` and `indexed`, which only index calls change.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
     let rest_digest = SourceDigest::for_step_content(&step).0.to_vec();

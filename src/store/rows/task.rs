@@ -23,7 +23,7 @@ use crate::{
 /// The number of the API's `TASK_TYPE_LINKED`, stored in `kind`.
 pub const KIND_LINKED: i32 = 1;
 
-/// The row of a task with those of its translations.
+/// The row of a task with the rows of its translations.
 pub type TaskRows = (task::Model, Vec<task_translation::Model>);
 
 /// A task with the ids of its steps in order.
@@ -112,7 +112,7 @@ impl LockedTaskRow {
     }
 }
 
-/// The row of a task, without `listed`, which only the index's calls change, and `kept_ts`, which only
+/// The row of a task, without `listed`, which only index calls change, and `kept_ts`, which only
 /// checkpoints change.
 pub fn task_row(task: &Task) -> task::ActiveModel {
     let content = &task.content;

@@ -1,5 +1,5 @@
-//! The first schema. Names are written out, as later changes of the entities must not
-//! change this migration.
+//! The first schema. Names are written out, because later changes of the entities must not change
+//! this migration.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -77,9 +77,9 @@ const TABLES: [&str; 17] = [
         CONSTRAINT task_translations_task_fkey FOREIGN KEY (account_id, task)
             REFERENCES tasks (account_id, guid) ON DELETE CASCADE
     )",
-    // The body comes last, so that SQLite reads the other columns without reading it. A link is
-    // always the subtask's id, so a flag says whether there is one. A column with the id would
-    // need a CHECK that it is the subtask's, which PostgreSQL would parse for each statement.
+    // The body comes last, so that SQLite reads the other columns without reading it. The managed
+    // task of a wiring step is always its subtask, so the flag `is_link` is enough. A second id
+    // would need a CHECK that both are equal, which PostgreSQL would parse for each statement.
     "CREATE TABLE steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,
@@ -126,8 +126,8 @@ const TABLES: [&str; 17] = [
         CONSTRAINT step_translations_step_fkey FOREIGN KEY (account_id, step)
             REFERENCES steps (account_id, guid) ON DELETE CASCADE
     )",
-    // Without foreign keys, which PostgreSQL checks row by row: the write that deletes a task or
-    // step deletes its rows.
+    // No foreign keys, because PostgreSQL checks them row by row. The write that deletes a task or
+    // step also deletes its rows here.
     "CREATE TABLE name_uses (
         account_id {text} NOT NULL,
         name {text} NOT NULL,
@@ -135,8 +135,8 @@ const TABLES: [&str; 17] = [
         guid {uuid} NOT NULL,
         PRIMARY KEY (account_id, name, name_use, guid)
     ){by_key}",
-    // The columns of a step or translation, and of the step's deletion. It outlives its task, and what it
-    // refers to, so it has no foreign keys.
+    // The columns of a step or translation, and those of the deletion. Rows outlive their task and
+    // what they refer to, so there are no foreign keys.
     "CREATE TABLE deleted_steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,
@@ -182,7 +182,7 @@ const TABLES: [&str; 17] = [
         CONSTRAINT deleted_step_translations_step_fkey FOREIGN KEY (account_id, step)
             REFERENCES deleted_steps (account_id, guid) ON DELETE CASCADE
     )",
-    // The history of a task outlives it, so these have no foreign keys.
+    // The history of a task outlives the task, so these tables have no foreign keys.
     "CREATE TABLE task_histories (
         account_id {text} NOT NULL,
         task {uuid} NOT NULL,
@@ -261,17 +261,17 @@ const INDEXES: [&str; 16] = [
      WHERE product_id IS NOT NULL",
     "CREATE UNIQUE INDEX tasks_external_id ON tasks (account_id, external_id)
      WHERE external_id IS NOT NULL",
-    // A name has 800 bytes at most, where PostgreSQL takes 2,704.
+    // A name has at most 800 bytes. PostgreSQL accepts up to 2,704.
     "CREATE INDEX tasks_name ON tasks (account_id, name, guid)
      WHERE name IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
      WHERE parent_guid IS NOT NULL",
-    // It contains the id, so a task's list of steps is read without their rows.
+    // Contains `guid`, so the ids of a task's steps are read from the index alone.
     "CREATE INDEX steps_order ON steps (account_id, task, position, guid)
      WHERE task IS NOT NULL",
     "CREATE UNIQUE INDEX steps_external_id ON steps (account_id, task, external_id)
      WHERE external_id IS NOT NULL",
-    // It contains `is_link`, so wiring steps are found without reading other subtask steps.
+    // Contains `is_link`, so wiring steps are found without reading other subtask steps.
     "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid, is_link)
      WHERE subtask_id IS NOT NULL",
     "CREATE INDEX name_uses_guid ON name_uses (account_id, guid)
@@ -335,7 +335,7 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// The tables that it creates. A table that others refer to comes before them.
+/// The tables that this migration creates, each after the tables that it refers to.
 pub fn tables() -> impl Iterator<Item = SchemaTable> {
     TABLES.iter().map(|table| SchemaTable {
         name: table.split_whitespace().nth(2).unwrap_or_default(),
@@ -343,7 +343,7 @@ pub fn tables() -> impl Iterator<Item = SchemaTable> {
     })
 }
 
-/// The text of what it creates, for a digest.
+/// The statements of this migration, for a digest.
 pub fn statements() -> impl Iterator<Item = &'static str> {
     TABLES.into_iter().chain(INDEXES)
 }

@@ -48,9 +48,9 @@ pub(super) async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<Account
     summaries.collect()
 }
 
-/// A row for each account: tasks, steps, bytes of both, of deleted steps and of revisions, and the last
-/// change. It is written in SQL because it is a union over all tables, whose names come from the schema.
-/// It looks across accounts.
+/// One row per account: the numbers of tasks and steps, the bytes of tasks, steps, deleted steps
+/// and revisions, and the time of the last change. It is written in SQL because it is a union over
+/// all tables, whose names come from the schema. It reads the rows of all accounts.
 fn list_sql() -> String {
     let tables = schema::tables().filter(|table| table.is_of_accounts);
     let parts = tables.map(|SchemaTable { name, .. }| {
@@ -62,7 +62,7 @@ fn list_sql() -> String {
             "task_histories" => ["0", "0", "0", "max(deleted_ts)"],
             _ => ["0", "0", "0", "CAST(NULL AS bigint)"],
         };
-        // Citus loses names that are given to the columns of the union.
+        // Name the columns in each part: Citus loses aliases of the union's columns.
         format!(
             "SELECT account_id, {tasks} AS tasks, {steps} AS steps, {bytes} AS bytes, {ts} AS ts \
              FROM {name} GROUP BY account_id"
@@ -76,8 +76,8 @@ fn list_sql() -> String {
     )
 }
 
-/// Deletes all rows of an account, in transactions of some hundred rows, and returns how many. It
-/// can be repeated after a failure.
+/// Deletes all rows of an account, in transactions of at most `DELETED_ROWS` rows, and returns
+/// how many it deleted. It can be repeated after a failure.
 pub async fn delete_account(
     database: &DatabaseUrl,
     account: &AccountId,
@@ -89,7 +89,7 @@ pub async fn delete_account(
     Ok(deleted?)
 }
 
-/// Deletes the rows of all tables. A table comes before those that it refers to.
+/// Deletes the account's rows from all tables, each before the tables that it refers to.
 async fn delete_all(scope: Scope<'_, DatabaseConnection>) -> Result<u64, DbErr> {
     Ok(delete_table::<index_deletion::Entity>(scope).await?
         + delete_table::<deleted_step_translation::Entity>(scope).await?
@@ -115,7 +115,7 @@ async fn delete_table<E: AccountEntity>(
     delete_rows(scope, scope.find::<E>()).await
 }
 
-/// Deletes these rows until there are none.
+/// Deletes the selected rows in batches until there are none left.
 async fn delete_rows<E: AccountEntity>(
     scope: Scope<'_, DatabaseConnection>,
     rows: Select<E>,

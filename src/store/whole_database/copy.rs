@@ -1,5 +1,5 @@
-//! Copies a database into an empty one of the same kind or the other. A copy spans all accounts. A
-//! cancelled BEGIN is harmless here, because the process ends after the copy.
+//! Copies a database into an empty one, within or between SQLite and PostgreSQL. A copy spans all
+//! accounts. A cancelled BEGIN is harmless here, because the process ends after the copy.
 #![allow(clippy::disallowed_methods)]
 
 use std::mem;
@@ -32,7 +32,7 @@ use crate::{
 const BATCH_ROWS: usize = 500;
 /// A batch ends with the row that reaches this size.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// PostgreSQL waits while a batch is written.
+/// Turns off timeouts for a transaction on PostgreSQL that is idle while a batch is written.
 const WITHOUT_TIMEOUTS: &str =
     "SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0";
 
@@ -42,9 +42,9 @@ pub struct CopiedTable {
     pub rows: u64,
 }
 
-/// Copies all rows from a snapshot of a database, including the server keys, into a database
-/// without data, and counts them there. Creates the schema of the target if it is missing. Nobody
-/// else may write to the target.
+/// Copies all rows from a snapshot of a database, including the server keys, into an empty
+/// database, and counts them there. Creates the schema of the target if it is missing. No other
+/// process may write to the target.
 pub async fn copy(
     from: &DatabaseUrl,
     to: &DatabaseUrl,
@@ -179,21 +179,21 @@ impl Copy<'_> {
         Ok(count)
     }
 
-    /// Inserts rows in one transaction, that of the statement.
+    /// Inserts rows with a single statement, which is its own transaction.
     async fn insert<E: EntityTrait>(&self, rows: Vec<E::ActiveModel>) -> Result<(), DbErr> {
         let insert = E::insert_many(rows);
         insert.exec_without_returning(self.target).await.map(drop)
     }
 
-    /// Advances PostgreSQL's sequence beyond the copied changes, and copies the keys of servers. They
-    /// replace those that the target was created with, and the mark of an unfinished copy.
+    /// Advances PostgreSQL's sequence beyond the copied changes, and copies the server keys. They
+    /// replace the keys that the target was created with, and the mark of an unfinished copy.
     async fn sequence_and_server_keys(&self) -> Result<CopiedTable, WholeDatabaseError> {
         use server_key::Entity;
         let keys = Entity::find().all(self.source).await?;
         let keys = keys.into_iter().map(IntoActiveModel::into_active_model);
         let transaction = self.target.begin().await?;
         if transaction.get_database_backend() == DbBackend::Postgres {
-            // Without changes the sequence stays as it is, as `setval` ignores NULL.
+            // If there are no changes, the sequence stays as it is, because `setval` ignores NULL.
             let advance = format!("SELECT setval('{CHANGES_SEQUENCE}', max(seq)) FROM changes");
             let advance = Statement::from_string(DbBackend::Postgres, advance);
             transaction.query_one_raw(advance).await?;
@@ -206,7 +206,7 @@ impl Copy<'_> {
         self.check::<Entity>(rows).await
     }
 
-    /// Checks that the target has these rows of a table, and no others.
+    /// Checks that the table has exactly this many rows in the target.
     async fn check<E>(&self, rows: u64) -> Result<CopiedTable, WholeDatabaseError>
     where
         E: EntityTrait,

@@ -84,7 +84,7 @@ impl Batch<'_> {
             translated_steps,
             translated_from,
             history,
-            // They were checked, see `Tx::check_claimed_ids` and `Tx::check_depths`.
+            // Already checked by `Tx::check_claimed_ids` and `Tx::check_depths`.
             claimed_ids: _,
             depth_limits: _,
         } = changes;

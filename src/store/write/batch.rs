@@ -17,12 +17,13 @@ use uuid::Uuid;
 use super::Tx;
 use crate::store::{entity::AccountEntity, error::StoreError, read::MAX_IDS_PER_STATEMENT};
 
-/// The maximum number of joined statements. PostgreSQL takes 65,535 values, and each of these statements
-/// binds at most about 1,600. Rows are bound as arrays, and ids and keys are split into chunks.
+/// The maximum number of joined statements. PostgreSQL accepts 65,535 values, and each of these
+/// statements binds at most about 1,600. Rows are bound as arrays, and ids and keys are split into
+/// chunks.
 const MAX_JOINED: usize = 32;
 /// The maximum number of rows that one DELETE names by their keys.
 const MAX_KEYS: usize = 500;
-/// The maximum number of rows of one INSERT. SQLite takes 32,766 values.
+/// The maximum number of rows of one INSERT. SQLite accepts 32,766 values.
 const MAX_ROWS: usize = 500;
 /// From this many rows on, PostgreSQL gets one array per column. The text of the statement then does not
 /// grow with the rows, which halves its time.
@@ -160,8 +161,8 @@ pub fn existing<A: ActiveModelTrait>() -> OnConflict {
     OnConflict::columns(key.map(PrimaryKeyToColumn::into_column))
 }
 
-/// Statements for SQLite as one text, which takes one message to the thread of the connection. Its
-/// placeholders are not numbered, so values are bound in order.
+/// Joins statements for SQLite into one text, so that they take one message to the connection's
+/// thread. Its placeholders are not numbered, so values are bound in order.
 fn script(statements: impl Iterator<Item = SubQueryStatement>) -> SqlWriterValues {
     let mut sql = SqlWriterValues::new("?", false);
     for statement in statements {

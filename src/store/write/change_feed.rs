@@ -46,7 +46,7 @@ use crate::{
 const WINDOW: i64 = 5_000;
 /// The maximum number of entries that one transaction deletes.
 const MAX_PRUNED: u64 = 1_000;
-/// How often pruning finds the feed locked before it is left to a later write.
+/// How many times pruning finds the feed locked before it is left to a later write.
 const PRUNING_ATTEMPTS: u32 = 100;
 const PRUNING_PAUSE: Duration = Duration::from_millis(100);
 /// After this many writes, a server prunes the feed of the account that made the last one.
@@ -74,8 +74,8 @@ const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size 
     WHERE true ON CONFLICT ({key}) DO UPDATE SET position = excluded.position";
 
 impl Account {
-    /// Gives positions to entries that have none. Returns whether at least one got a position. None does
-    /// if somebody else is sequencing the feed, or the database is read-only.
+    /// Gives positions to entries that have none. Returns whether at least one got a position. None
+    /// does if another transaction is sequencing the feed, or the database is read-only.
     pub(in crate::store) async fn sequence_changes(&self) -> Result<bool> {
         let sequence = Sequence { prune_before: None };
         let done = match self.write(sequence, WriteMode::Store).await {
@@ -90,7 +90,7 @@ impl Account {
     fn were_sequenced(&self, numbered: u64) {
         self.metrics().sequenced_changes.inc_by(numbered);
         if numbered > 0 {
-            // Readers that found the feed locked may wait.
+            // Readers that found the feed locked may be waiting.
             self.feed_waits().wake(&self.id);
         }
     }
@@ -124,14 +124,14 @@ impl Account {
         while attempts < PRUNING_ATTEMPTS {
             let sequence = Sequence { prune_before };
             let Some(done) = self.write(sequence, WriteMode::Store).await? else {
-                // A reader is sequencing the feed. With many readers one often does.
+                // A reader is sequencing the feed, which is frequent with many readers.
                 attempts += 1;
                 sleep(PRUNING_PAUSE).await;
                 continue;
             };
             self.were_sequenced(done.numbered);
             self.metrics().pruned_changes.inc_by(done.pruned);
-            // While others write, there are some new entries each time.
+            // Concurrent writes add some new entries each time.
             if done.numbered < WINDOW.unsigned_abs() / 2 && done.pruned < MAX_PRUNED {
                 return Ok(());
             }
@@ -140,8 +140,8 @@ impl Account {
     }
 }
 
-/// Gives positions to new entries, and deletes old ones. It makes no [`Changes`]: it writes as soon as
-/// it holds the lock.
+/// Gives positions to new entries, and deletes old ones. It returns no [`Changes`], but writes as
+/// soon as it holds the lock.
 struct Sequence {
     /// Entries that are older are deleted.
     prune_before: Option<Timestamp>,
@@ -155,7 +155,7 @@ struct Sequenced {
 }
 
 impl Operation for Sequence {
-    /// `None` if somebody else has locked the feed.
+    /// `None` if another transaction has locked the feed.
     type Answer = Option<Sequenced>;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Option<Sequenced>), StoreError> {
@@ -185,8 +185,8 @@ impl Operation for Sequence {
 }
 
 impl Tx<'_> {
-    /// Locks the feed of the account, and creates it if it is missing; `None` if somebody else has
-    /// locked it.
+    /// Locks the feed of the account, and creates it if it is missing; `None` if another
+    /// transaction has locked it.
     async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
         let feeds = self.find::<change_feed::Entity>();
         let feeds = feeds.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
@@ -227,8 +227,8 @@ impl Tx<'_> {
         }
     }
 
-    /// The position and the transaction of the newest of the oldest entries that were made before a
-    /// time. The one at `head` is not among them.
+    /// The position and transaction of the last entry to delete: of the oldest entries, at most
+    /// [`MAX_PRUNED`], the newest one that was made before a time. Never the entry at `head`.
     async fn find_expired(
         &self,
         pruned: i64,
@@ -252,7 +252,7 @@ impl Tx<'_> {
             .map(|(last, transaction, _)| (last, transaction)))
     }
 
-    /// Deletes the entries up to a position, and returns how many they were.
+    /// Deletes the entries up to a position, and returns how many were deleted.
     async fn delete_changes(&self, last: i64) -> Result<u64, StoreError> {
         let delete = self.scope().delete::<Entity>();
         let deleted = delete.filter(Column::Position.lte(last)).exec(self.db());

@@ -60,8 +60,9 @@ pub struct GuideToKeep {
     bytes: usize,
 }
 
-/// When a guide was last known to be kept, or else created, as an expression in a statement on tasks. Its newest
-/// revision is as old or newer. NULL for a managed task, which belongs to the guide of another task.
+/// When a guide was last known to be kept, or else created, as an expression in a statement on
+/// tasks. Its newest revision is at least as new. NULL for a managed task, which belongs to the
+/// guide of another task.
 fn kept_ts() -> Expr {
     let known = task::Column::KeptTs.into_expr();
     let kept = Func::greatest([known, task::Column::CreatedTs.into_expr()]);
@@ -102,23 +103,25 @@ impl Tx<'_> {
 
     /// Also selects when each guide was last known to be kept.
     pub fn select_task_kept_ts(&self, tasks: Select<task::Entity>) -> Select<task::Entity> {
-        let kept = match self.makes_checkpoints() {
-            true => kept_ts(),
-            false => Expr::value(None::<i64>),
+        let kept = if self.makes_checkpoints() {
+            kept_ts()
+        } else {
+            Expr::value(None::<i64>)
         };
         tasks.expr_as(kept, KEPT_TS)
     }
 
     /// The same for the task of each step.
     pub fn select_step_kept_ts(&self, steps: Select<step::Entity>) -> Select<step::Entity> {
-        let kept = match self.makes_checkpoints() {
-            true => kept_ts_of_step(self.scope()),
-            false => Expr::value(None::<i64>),
+        let kept = if self.makes_checkpoints() {
+            kept_ts_of_step(self.scope())
+        } else {
+            Expr::value(None::<i64>)
         };
         steps.expr_as(kept, KEPT_TS)
     }
 
-    /// Notes what was selected of a task.
+    /// Records the `kept_ts` that was selected for a task.
     pub fn note_kept_ts(&self, task: TaskId, kept_ts: Option<i64>) {
         super::lock(&self.kept_ts).insert(task, kept_ts);
     }
@@ -145,9 +148,9 @@ impl Tx<'_> {
         Ok(to_keep)
     }
 
-    /// Adds a checkpoint of each guide that the write changes and whose newest revision is older than the
-    /// interval. Fails with [`StoreError::NeedsCheckpoints`] if a guide that may be one of these is not locked. Called
-    /// before the write changes anything.
+    /// Adds a checkpoint of each guide that the write changes and whose newest revision is older
+    /// than the interval. Fails with [`StoreError::NeedsCheckpoints`] if a guide may need a
+    /// checkpoint and is not locked. Called before the write changes anything.
     pub async fn keep_checkpoints(
         &self,
         changes: &mut Changes,
@@ -206,8 +209,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Notes that a guide was kept, or was too large for it, so that no write locks it for a checkpoint within the
-    /// interval.
+    /// Records that a guide was kept, or was too large to be kept, so that no write locks it for a
+    /// checkpoint within the interval.
     async fn store_kept_ts(&self, guide: TaskId, kept_ts: i64) -> Result<(), StoreError> {
         let update = set_kept_ts(self.scope(), guide, kept_ts);
         update.exec(self.db()).await?;
@@ -237,7 +240,7 @@ impl Tx<'_> {
         Ok(due)
     }
 
-    /// The topmost task of the guide of a task, and when that was last known to be kept.
+    /// The topmost task of a task's guide, and when that guide was last known to be kept.
     async fn find_topmost(&self, mut task: TaskId) -> Result<Option<(TaskId, i64)>, StoreError> {
         loop {
             let rows = self.find::<task::Entity>().select_only();

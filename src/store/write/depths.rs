@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Tx<'_> {
-    /// Fails if a task is too deep for a changed value. Most changes have no depth limits;
-    /// then nothing is read. No lock is needed, as a task's depth never grows.
+    /// Fails if a task is too deep for a changed value. Most changes have no depth limits; then
+    /// nothing is read. No lock is needed, because a task's depth never grows.
     pub async fn check_depths(&self, changes: &Changes) -> Result<(), StoreError> {
         let limits = &changes.depth_limits;
         let tasks: BTreeSet<TaskId> = limits.iter().map(|(task, _)| *task).collect();

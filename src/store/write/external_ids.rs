@@ -98,9 +98,10 @@ pub fn check_still_named(
         let id = locked.get(task).and_then(|task| task.external_id.as_ref());
         id.is_some_and(|id| ids.contains(id))
     };
-    match found.iter().all(is_named) {
-        true => Ok(()),
-        false => Err(StoreError::Conflict),
+    if found.iter().all(is_named) {
+        Ok(())
+    } else {
+        Err(StoreError::Conflict)
     }
 }
 

@@ -125,7 +125,7 @@ impl Tx<'_> {
         bytes: usize,
     ) -> Result<KeptGuide, StoreError> {
         let (mut trees, outdated) = self.read_guides(tasks, bytes).await?;
-        // It was there when it was locked.
+        // The guide existed when it was locked.
         let tree = trees.pop().ok_or(StoreError::Conflict)?;
         Ok(KeptGuide { tree, outdated })
     }

@@ -22,8 +22,9 @@ pub fn new_id() -> Uuid {
 }
 
 impl Tx<'_> {
-    /// Makes the ids of new tasks greater than all ids of the account. Otherwise they would not be if
-    /// the clock was set back since the server was last started, or if another server's is ahead.
+    /// Makes the ids of new tasks greater than all ids of the account. Without this, they could be
+    /// smaller if the clock was set back since the server was last started, or if another server's
+    /// clock is ahead.
     pub async fn begin_ids_after_newest_task(&self) -> Result<(), StoreError> {
         let newest = self.find::<Entity>().order_by_desc(Column::Guid).limit(1);
         let newest: Option<Uuid> = self.read_column(newest, Column::Guid).await?.pop();

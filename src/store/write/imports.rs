@@ -105,8 +105,8 @@ impl Operation for Import {
             }
         }?;
         if matches!(self.target, ImportTarget::ExternalId(_)) {
-            // It is no error if another task has since taken the id: the unique index rejects the row,
-            // and the retried import finds that task.
+            // It is not an error if another task has since taken the id: the unique index rejects
+            // the row, and the retried import finds that task.
             plan.changes.claimed_ids.clear();
         }
         Ok(guide.complete(plan, RevisionCause::BeforeImport, tx))
@@ -179,14 +179,14 @@ struct LockedGuide {
     tree: Option<TaskTree>,
     /// The history of the task, which may be empty; `None` for a new task.
     history: Option<HistoryState>,
-    /// Tasks that become part of the guide and are outside of it.
+    /// Tasks outside the guide that become part of it.
     others: Vec<TaskTree>,
     /// What outdated translations of the stored tasks and steps were made from.
     outdated: TranslatedFrom,
     /// Its tasks, and the tasks that subtask steps refer to.
     locked: BTreeMap<TaskId, LockedTask>,
     referenced: BTreeMap<TaskId, ReferencedTask>,
-    /// Whether an index has said that it holds the task, which is deleted.
+    /// Whether the task is deleted and an index has said that it holds it.
     is_indexed: bool,
 }
 

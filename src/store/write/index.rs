@@ -1,6 +1,6 @@
-//! Records what was listed to an external index, and what it acknowledges. These writes change no
-//! version, and are written directly, not as [`Changes`]. Each is one transaction that locks the
-//! task and the step, as a deletion does.
+//! Records what was listed for an external index, and what the index acknowledges. These writes do
+//! not change versions, and are written directly, not as [`Changes`]. Each is one transaction that
+//! locks the task and the step, as a deletion does.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -135,7 +135,7 @@ impl Acknowledge {
     ) -> Result<BTreeMap<Uuid, (Option<IndexKind>, String)>, StoreError> {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
         let mut stored = BTreeMap::new();
-        // A deletion locks the task of a step, and then notes what the index holds.
+        // A deletion locks the task of a step, and then records what the index holds.
         let mut tasks = tx.tasks_of_steps(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
         for (guid, locked_task) in tx.lock_tasks(tasks).await? {

@@ -122,9 +122,9 @@ impl Tx<'_> {
         Ok(stored)
     }
 
-    /// Locks a step, and the wiring steps of the tasks that it manages. Returns these, each with
-    /// the task that it leads to. Their other columns are not read, because there may be a thousand
-    /// of them.
+    /// Locks a step, and the wiring steps of the tasks that it manages. Returns the wiring steps,
+    /// each with the task that it leads to. Their other columns are not read, because there may be
+    /// a thousand of them.
     async fn lock_step_and_wiring(
         &self,
         guid: StepId,

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// How long an outcome is kept, in microseconds: two days, where the API promises one.
+/// How long an outcome is kept, in microseconds: two days, although the API promises only one.
 const OUTCOME_LIFETIME_MICROS: i64 = 2 * 24 * 60 * 60 * 1_000_000;
 
 impl<T> RetryKey<T> {

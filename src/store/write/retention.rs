@@ -94,7 +94,7 @@ impl Store {
                     Ok(0) => break,
                     Ok(_) => {}
                     Err(error) => {
-                        // As above.
+                        // The next search tries again.
                         warn!(%error, "old deleted steps were not removed");
                         break;
                     }
@@ -105,8 +105,8 @@ impl Store {
         Ok(())
     }
 
-    /// The next account with a history of a task, or a step, that was deleted before a time. No other
-    /// statement of a server looks across accounts. It reads only the index.
+    /// The next account with a history of a task, or a step, that was deleted before a time. This
+    /// is the only statement of a server that reads across accounts. It reads only an index.
     #[allow(clippy::disallowed_methods)]
     async fn find_next_account<E: AccountEntity>(
         &self,

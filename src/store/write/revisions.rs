@@ -39,7 +39,7 @@ pub struct NewRevisionRequest {
 #[derive(Clone, Debug)]
 pub struct CreatedRevision {
     pub revision: TaskRevision,
-    /// Whether it existed already: nothing has changed since.
+    /// Whether the revision existed already, because nothing has changed since.
     pub unchanged: bool,
 }
 
@@ -233,7 +233,7 @@ impl Operation for DeleteRevision {
     type Answer = ();
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
-        // Its row may say when the revision was made.
+        // The task's `kept_ts` may be the time of this revision.
         tx.lock_tasks([self.task]).await?;
         tx.lock_history(self.task).await?;
         let (stored, _) = tx.get_revision(self.task, &self.revision).await?;

@@ -119,9 +119,10 @@ impl Operation for Arc<UpdateStep> {
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let (mut stored, mut target) = (None, None);
         if !self.subtask.names_task() {
-            stored = match self.edits_question {
-                true => tx.lock_simple_step(self.guid).await?,
-                false => tx.lock_small_step(self.guid).await?,
+            stored = if self.edits_question {
+                tx.lock_simple_step(self.guid).await?
+            } else {
+                tx.lock_small_step(self.guid).await?
             };
         }
         if stored.is_none() {
@@ -172,7 +173,8 @@ impl Operation for RestoreStep {
         let references = deleted_steps::find_references(tx.scope(), self.guid).await?;
         let (task, subtask) = references.ok_or_else(|| self.not_found())?;
         let mut locked_tasks = tx.lock_tasks(subtask.into_iter().chain([task])).await?;
-        // Of two concurrent restores of the step, one waits here for the lock of its task.
+        // If the step is restored twice concurrently, one restore waits here for the lock of its
+        // task.
         let deleted = deleted_steps::find(tx.scope(), self.guid, tx.max_bytes).await?;
         let target = subtask.and_then(|task| Some(locked_tasks.get(&task)?.referenced()));
         let parent = locked_tasks.remove(&task);

@@ -72,7 +72,7 @@ impl Operation for Arc<UpdateTask> {
             guide: None,
         };
         if keeps_guides && self.published == Some(Published::default()) {
-            // The tasks that it manages are locked with it, as its guide may be kept.
+            // The tasks that it manages are also locked, because its guide may be kept.
             let guides = tx.lock_guides(&[guid], []).await?;
             stored.task = tasks::find(tx.scope(), guid, tx.max_bytes).await?;
             if stored
@@ -97,27 +97,29 @@ impl Operation for DeleteTask {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, i64), StoreError> {
         let guid = self.guid;
-        // The tasks that are managed below it are locked with it, in the order of ids.
+        // The tasks that are managed below it are also locked, in the order of their ids.
         let guides = tx.lock_guides(&[guid], []).await?;
         let task = guides.tasks.get(&guid).cloned();
         let task = task.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
         let managed = managed_by_task(tx, guid).await?;
         let mut stored = TaskToDelete {
             managed: tasks::find_all(tx.scope(), &managed, tx.max_bytes).await?,
-            managed_by: match task.managed {
-                true => managing_step(tx, guid).await?,
-                false => None,
+            managed_by: if task.managed {
+                managing_step(tx, guid).await?
+            } else {
+                None
             },
             referenced_by: first_referring_steps(tx, guid).await?,
-            steps: match self.force && task.step_count > 0 {
-                true => tx.lock_steps(guid).await?,
-                false => Vec::new(),
+            steps: if self.force && task.step_count > 0 {
+                tx.lock_steps(guid).await?
+            } else {
+                Vec::new()
             },
             history: tx.lock_history(guid).await?,
             guide: None,
             task,
         };
-        // Refused deletions read no guide.
+        // Checked first, so that a refused deletion reads no guide.
         self.check(&stored)?;
         // The newest revision may already hold this state.
         let may_have_revision =

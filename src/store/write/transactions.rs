@@ -69,7 +69,8 @@ impl Transactions {
         }
     }
 
-    /// Returns the outcome of each write. Fails with a conflict if the writes must run alone.
+    /// Returns the outcome of each write. Fails with a conflict if each write must run in its own
+    /// transaction.
     async fn run_shared(&self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let transaction = self.begin().await?;
         let mut outcomes = Vec::with_capacity(jobs.len());
@@ -127,8 +128,8 @@ impl Transactions {
         }
     }
 
-    /// Begins a transaction. Call it in spawned tasks only, as a cancelled BEGIN would leave a connection
-    /// of the pool inside a transaction.
+    /// Begins a transaction. Call it only in spawned tasks, because a cancelled BEGIN would leave a
+    /// connection of the pool inside a transaction.
     #[allow(clippy::disallowed_methods)]
     async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
         let options = TransactionOptions {

@@ -55,8 +55,8 @@ impl Operation for WriteTranslations {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
-        // The tasks of the steps are locked too: batches on one guide wait for each
-        // other there, and not step by step.
+        // Also locks the tasks of the steps, so that batches on one guide wait for each other once
+        // and not at every step.
         let mut tasks = tx.tasks_of_steps(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
         let mut tasks = tx.lock_tasks(tasks).await?;

@@ -59,7 +59,7 @@ pub(super) struct Job {
     write: Arc<dyn AnyWrite>,
     max_bytes: MaxBytes,
     large_read_permit: Option<OwnedSemaphorePermit>,
-    /// Keeps what the call holds until the write has ended.
+    /// Keeps the call's resources reserved until the write has ended.
     call: Option<Arc<CallContext>>,
     /// The trace of the call.
     trace: opentelemetry::Context,
@@ -145,7 +145,7 @@ impl Writers {
 }
 
 impl Job {
-    /// Takes it out of the queue. Returns false if its caller has gone or given up.
+    /// Claims the job for the queue. Returns false if its caller has gone or given up.
     fn claim(&self, metrics: &StoreMetrics) -> bool {
         metrics.record_write_wait(self.queued.elapsed());
         // A write whose deadline has passed is claimed, and then fails with `CallOver`.
@@ -164,7 +164,7 @@ impl Job {
         }
     }
 
-    /// Runs it in a transaction, which others may share.
+    /// Runs the write in a transaction, which other writes may share.
     pub async fn run_in(&self, transaction: &DatabaseTransaction) -> Result<(), StoreError> {
         // BEGIN may have waited for another process.
         self.check_caller()?;

@@ -19,10 +19,10 @@ use crate::domain::analysis::{
     variable::{Outside, OutsideSetter, Variable, VariableId},
 };
 
-/// Most observations that set names which are also a task's own.
+/// The maximum number of observations that set names which are also own names of a task.
 const MAX_SHADOWED_SETTERS: usize = 20_000;
 
-/// A guide before the observations outside of it that set its variables are known.
+/// A guide whose setters in other guides are not known yet.
 #[derive(Debug, Default)]
 pub struct GuideDraft {
     guide: Guide,
@@ -62,8 +62,8 @@ impl GuideDraft {
         self.tasks().iter().flat_map(|task| &task.steps).flatten()
     }
 
-    /// The guide, given the observations outside that set its account-wide names. `None` if nobody
-    /// waits for it any more.
+    /// The guide, given the observations in other guides that set its account-wide names. `None` if
+    /// the call is over.
     pub fn finish(
         self,
         outside: BTreeMap<String, Outside<OutsideSetter>>,
@@ -129,7 +129,7 @@ impl GuideDraft {
                 task.steps = None;
             }
         }
-        // What is beyond a limit is not looked at.
+        // Nothing beyond a limit is analyzed.
         if self.guide.limit.is_some() && task.steps.is_none() {
             task.task.content.dependencies = None;
         }
@@ -139,7 +139,7 @@ impl GuideDraft {
         index
     }
 
-    /// Adds the tasks that subtask steps refer to, those of fewer levels first.
+    /// Adds the tasks that subtask steps refer to, level by level.
     fn add_subtasks(&mut self, sources: &mut SourceTasks) {
         let mut task = 0;
         while let Some(depth) = self.guide.tasks.get(task).map(|task| task.depth) {
@@ -165,10 +165,11 @@ impl GuideDraft {
         }
     }
 
-    /// Adds the variables that observations set: for each, the account-wide one and its own.
+    /// Adds the variables that observations set: for each observation, the account-wide variable
+    /// and its own.
     ///
     /// An own name may equal the account-wide name of other observations. Within its task, they set
-    /// it, too.
+    /// that variable, too.
     fn name_variables(&mut self) {
         let Guide {
             tasks,
@@ -285,7 +286,7 @@ impl GuideTask {
     }
 }
 
-/// How much work it is to compile a guide: its steps, conditions, targets and keys.
+/// The work to compile a guide: the number of its steps, conditions, targets and keys.
 pub fn guide_weight(tasks: &SourceTasks) -> usize {
     let of_step = |step: &GuideStep| {
         let feedback = step.step.kind.feedback();

@@ -12,8 +12,8 @@ use crate::domain::{
 
 use super::{GuideStep, GuideTask, SourceTasks, TranslationState};
 
-/// The root of a document, and its tasks with their steps, from the plan of an import that creates
-/// them. They have the ids of the plan.
+/// The root of a document, and its tasks with their steps, from the plan of an import that would
+/// create them. They have the ids of the plan.
 pub fn plan_tasks(plan: ImportPlan) -> (TaskId, SourceTasks) {
     let ImportPlan {
         changes,

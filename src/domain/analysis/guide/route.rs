@@ -5,13 +5,13 @@ use super::{
     Guide, GuideLimit, GuideSize, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, Unpublished,
 };
 
-/// A step of the route, which has it once per path of subtask steps that leads to it.
+/// A step of the route, reached by one path of subtask steps.
 #[derive(Clone, Copy, Debug)]
 pub struct GuideStop {
     pub position: StepPosition,
     /// The stop at the subtask step that entered the task: its index in [`Guide::route`].
     pub parent: Option<usize>,
-    /// How many subtask steps lead to it.
+    /// The number of subtask steps that lead to it.
     pub level: usize,
     pub entry: SubtaskEntry,
 }
@@ -22,24 +22,24 @@ pub enum SubtaskEntry {
     /// The step refers to no task, or to one that a limit cut off.
     NoTask,
     Enter,
-    /// It does not enter the task, as it is inside it already.
+    /// Not entered, because the walk is already inside the task.
     Cycle,
-    /// It does not enter the task, as it is more than [`MAX_SUBTASK_LEVELS`] levels deep.
+    /// Not entered, because the task is more than [`MAX_SUBTASK_LEVELS`] levels deep.
     TooDeep,
 }
 
 struct Walk<'a> {
     guide: &'a Guide,
-    /// The tasks that it is inside of: the root first.
+    /// The tasks that the walk is inside of, from the root.
     entered: Vec<usize>,
     size: GuideSize,
     route: Vec<GuideStop>,
 }
 
 impl Guide {
-    /// Finds the route. Fails if its steps and conditions exceed a limit; those of a task count at
-    /// each subtask step that enters it. It ends at the limit, as shared subtasks could make it very
-    /// long.
+    /// Finds the route. Fails if its steps and conditions exceed a limit. The steps and conditions
+    /// of a task count for each subtask step that enters it, so shared subtasks can make the route
+    /// very long.
     pub(super) fn find_route(&self) -> Result<Vec<GuideStop>, GuideLimit> {
         let mut walk = Walk {
             guide: self,
@@ -51,7 +51,8 @@ impl Guide {
         Ok(walk.route)
     }
 
-    /// The indexes of the stops at steps that are shown, as are the subtask steps that lead to them.
+    /// The indexes of the stops at steps that are shown, if the subtask steps that lead to them are
+    /// also shown.
     pub fn shown_stops(
         &self,
         unpublished: Unpublished,
@@ -68,7 +69,7 @@ impl Guide {
         })
     }
 
-    /// A stop and those at the subtask steps that lead to it, the innermost first.
+    /// A stop and the stops at the subtask steps that lead to it, the innermost first.
     pub fn stops_up_from(&self, stop: usize) -> impl Iterator<Item = &GuideStop> {
         std::iter::successors(self.route.get(stop), |stop| self.route.get(stop.parent?))
     }
@@ -102,7 +103,7 @@ impl Walk<'_> {
             if entry == SubtaskEntry::Enter {
                 self.enter(subtask, Some(self.route.len() - 1))?;
             } else {
-                // The conditions of the task are read where it is not entered, too.
+                // The conditions of the task are read even if it is not entered.
                 self.size = self.size.plus(0, guide.task(subtask).conditions.len())?;
             }
         }

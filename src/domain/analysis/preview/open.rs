@@ -17,15 +17,15 @@ const MAX_KEYS: usize = 100;
 pub struct OpenVariable {
     /// The name that conditions use.
     pub name: String,
-    /// How many of the listed steps depend on it.
+    /// The number of listed steps that depend on it.
     pub steps: usize,
-    /// Its possible keys, at most `MAX_KEYS`; empty if anything is possible.
+    /// Its possible keys, at most `MAX_KEYS`; empty if any value is possible.
     pub keys: Vec<String>,
 }
 
 impl GuideView<'_> {
-    /// The open variables of listed steps, those of most steps first. Names and keys that the budget
-    /// has no bytes for are left out.
+    /// The open variables of listed steps, sorted by the number of steps that depend on them, the
+    /// most first. Names and keys beyond the byte budget are left out.
     pub fn open_variables<'a>(
         &self,
         listed: impl Iterator<Item = &'a Visit<Truth>>,
@@ -57,10 +57,10 @@ impl GuideView<'_> {
         .collect()
     }
 
-    /// The conditions that may leave the visibility of a step unknown: its own, and those of its task
-    /// and subtask if their truth is not known.
+    /// The conditions that may leave the visibility of a step unknown: its own, and those of its
+    /// task and subtask if their truth is unknown.
     fn unknown_conditions(&self, visit: &Visit<Truth>) -> impl Iterator<Item = &CompiledCondition> {
-        // A preview leaves out no step, so the visits are those of the route.
+        // A preview leaves out no step, so visits and stops have the same indexes.
         let parent = self.guide.stop(visit.stop).parent;
         let entered = parent.and_then(|parent| self.evaluation.visits.get(parent)?.subtask);
         let task_holds = entered.map_or(self.evaluation.task_holds, |task| task.condition);
@@ -73,7 +73,7 @@ impl GuideView<'_> {
             .chain(&self.guide[visit.position].conditions)
     }
 
-    /// The possible keys of the variables of a name; none if one of them can have any value.
+    /// The possible keys of the variables with a name; empty if one of them can have any value.
     fn possible_keys(&self, name: &str) -> Vec<&str> {
         let mut seen: HashSet<&str> = HashSet::new();
         let mut all = Vec::new();

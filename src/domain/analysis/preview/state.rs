@@ -13,8 +13,8 @@ use super::Answers;
 pub struct GuideState(Vec<Option<VariableValue>>);
 
 impl GuideState {
-    /// The state that answers describe. Fails if they give both names of an observation
-    /// different values.
+    /// The state that answers describe. Fails if they have different values for the two names of an
+    /// observation.
     pub fn from_answers(guide: &Guide, answers: &Answers) -> Result<Self, Violations> {
         check_names(guide, answers)?;
         let values = guide.variables.iter().map(|variable| {
@@ -25,7 +25,7 @@ impl GuideState {
         Ok(Self(values.collect()))
     }
 
-    /// The value of a variable; `None` if it is not known.
+    /// The value of a variable; `None` if it is unknown.
     pub fn value(&self, variable: VariableId) -> Option<&VariableValue> {
         self.0.get(variable.0)?.as_ref()
     }
@@ -42,12 +42,12 @@ impl GuideState {
     }
 }
 
-/// The value that the answers give a variable by its other name: an account-wide variable by
-/// its own name, and vice versa.
+/// The value that the answers have for the other name of a variable: the own name of an
+/// account-wide variable, and vice versa.
 ///
-/// A variable's name within a task may stand for several account-wide names. Then the answers
-/// must give all of them one value. A name within a task does not take a value that only
-/// observations of other tasks have as a key.
+/// A variable's name within a task may stand for several account-wide names. Then the answers must
+/// have the same value for all of them. A name within a task does not take a value that is only a
+/// key of observations of other tasks.
 fn by_other_name<'a>(
     guide: &Guide,
     answers: &'a Answers,
@@ -70,7 +70,7 @@ fn by_other_name<'a>(
     values.all(|value| value == Some(first)).then_some(first)
 }
 
-/// Refuses different values for the two names of an observation.
+/// Fails if the two names of an observation have different values.
 fn check_names(guide: &Guide, answers: &Answers) -> Result<(), Violations> {
     let variables = guide.variables.iter();
     let set = variables.filter(|it| it.task.is_none() && !it.setters.is_empty());

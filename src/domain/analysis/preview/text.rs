@@ -1,4 +1,4 @@
-//! Which language a text of a preview is in.
+//! The languages of the texts in a preview.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,18 +18,18 @@ pub struct ChosenText<'a, T> {
     pub text: T,
     /// `None` for the source.
     pub language: Option<&'a Language>,
-    /// Whether it is in another language than the one asked for.
+    /// Whether it is not in the requested language.
     pub fallback: bool,
     /// Whether it was made from a source that has changed.
     pub outdated: bool,
 }
 
-/// Most forms of a language tag that are looked for. Tags in use have fewer parts.
+/// The maximum number of forms of a language tag that are looked up. Real tags have fewer parts.
 const MAX_FORMS: usize = 16;
 
 impl TextLanguages {
-    /// The language with its shorter forms, then the fallback languages with theirs.
-    /// Without a language only the source.
+    /// The language with its shorter forms, then the fallback languages with theirs. Without a
+    /// language, only the source.
     pub fn new(language: Option<Language>, fallback: Vec<Language>) -> Self {
         let Some(language) = language else {
             return Self::default();
@@ -51,8 +51,8 @@ impl TextLanguages {
         self.choose(Some(source), |language| name_in(task, language))
     }
 
-    /// The title of a step. In each language, a subtask step that has none of its own has the
-    /// name of its task.
+    /// The title of a step. In each language, a subtask step without its own title has the name of
+    /// its task.
     pub fn title<'a>(
         &'a self,
         guide: &'a Guide,
@@ -85,8 +85,8 @@ impl TextLanguages {
         })
     }
 
-    /// The answers of a question, each with its text: from the most preferred language that has its
-    /// key, else that of the source.
+    /// The answers of a question, each with its text in the most preferred language that has its
+    /// key, otherwise in the source language.
     pub fn answers<'a>(
         &'a self,
         step: &'a GuideStep,

@@ -1,4 +1,4 @@
-//! The visibility of a guide's steps in one state.
+//! The visibility of a guide's steps for given answers.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::domain::{
 
 use super::{GuideState, PreviewOptions};
 
-/// Why a task or step is not visible, with the numbers of the contract.
+/// Why a task or step is not visible, with the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibilityReason {
     NotPublished = 1,
-    /// The roles of the task lack the level.
+    /// The roles of the task do not include the level.
     Level = 2,
     Condition = 3,
     /// A visible END comes before it.
@@ -25,26 +25,26 @@ pub enum VisibilityReason {
     SubtaskHidden = 5,
     /// The step leads back to a task that the walk is inside of.
     SubtaskCycle = 6,
-    /// Its task, or the subtask step that it is reached by, is not visible.
+    /// Its task, or the subtask step that leads to it, is not visible.
     TaskHidden = 7,
-    /// It may depend on a value that is not known.
+    /// It may depend on an unknown value.
     UnknownValue = 8,
 }
 
 #[derive(Clone, Debug)]
 pub struct ListedStep {
     pub position: StepPosition,
-    /// The subtask steps that it is reached by, the outermost first.
+    /// The subtask steps that lead to it, the outermost first.
     pub via: Vec<StepPosition>,
     pub visible: Truth,
     pub reasons: Vec<VisibilityReason>,
 }
 
-/// The work of a step in a walk. A preview has enough for about 2,000,000 of them. Variables that
-/// later walks would find unanswered stay unknown.
+/// The work of a step in a walk. A preview has enough for about 2,000,000 of them. After that,
+/// variables that further walks would find unanswered stay unknown.
 const VISIT_WORK: usize = 38;
 
-/// A guide as it is seen in one state.
+/// A guide as a viewer sees it with given answers.
 pub struct GuideView<'a> {
     pub guide: &'a Guide,
     options: &'a PreviewOptions,
@@ -97,8 +97,8 @@ impl PreviewOptions {
 impl<'a> GuideView<'a> {
     /// Evaluates a guide. A variable becomes unanswered if only the guide sets it and all of its
     /// observations are hidden. That may hide further observations, so it is repeated until nothing
-    /// changes. If no observation is left that could be asked, all remaining variables that only the
-    /// guide sets become unanswered, too. `None` if nobody waits for it any more.
+    /// changes. If there is no observation left to ask, all remaining variables that only the guide
+    /// sets become unanswered, too. `None` if the call is over.
     pub fn new(
         guide: &'a Guide,
         options: &'a PreviewOptions,

@@ -8,7 +8,8 @@ use crate::domain::{analysis::budget::Budget, dependency::Comparison};
 
 use super::{Criterion, Form, KeySet, VariableValue, is_beyond};
 
-/// About this many values are tried per target, for a variable that can have any value.
+/// The approximate number of values that are tried per target, for a variable that can have any
+/// value.
 const VALUES_PER_TARGET: usize = 8;
 /// The work to look up a value or a target.
 const LOOKUP_WORK: usize = 25;
@@ -25,7 +26,7 @@ pub struct ValueClasses<'a> {
 impl<'a> ValueClasses<'a> {
     pub const UNANSWERED: usize = 0;
 
-    /// The classes of a variable that conditions with these criteria read; `None` if to find them
+    /// The classes of a variable that conditions with these criteria read; `None` if finding them
     /// takes too much work. The variable can have the keys `possible`, or any value. `keys` are the
     /// answers of the guide's observations that set it.
     pub fn new<'k>(
@@ -116,8 +117,8 @@ impl<'a> ValueClasses<'a> {
     }
 }
 
-/// The forms of values of every kind that conditions with these targets can tell apart. Conditions
-/// tell any other value from none of these, or not from an unanswered variable.
+/// The forms of values of every kind that conditions with these targets can tell apart. To these
+/// conditions, any other value is equivalent to one of these, or to an unanswered variable.
 fn values_told_apart<'a>(targets: impl Iterator<Item = &'a Form>) -> Vec<Vec<Form>> {
     let mut values = Vec::new();
     let mut numbers = BTreeSet::new();
@@ -132,7 +133,7 @@ fn values_told_apart<'a>(targets: impl Iterator<Item = &'a Form>) -> Vec<Vec<For
     }
     for number in numbers {
         values.push(VariableValue::Number(number.0).forms());
-        // A text that spells it as no target does.
+        // A text that spells the number differently from all targets.
         values.push(vec![Form::Number(number)]);
     }
     values.extend([true, false].map(|value| VariableValue::Bool(value).forms()));

@@ -49,9 +49,10 @@ pub async fn to_variable(
         get_order_epoch(scope, task).await?;
     }
     let mut cursor = after.unwrap_or_else(|| {
-        ReferenceCursor::start_of(match filter.may_have_setters() {
-            true => ReferenceKind::Sets,
-            false => ReferenceKind::Reads,
+        ReferenceCursor::start_of(if filter.may_have_setters() {
+            ReferenceKind::Sets
+        } else {
+            ReferenceKind::Reads
         })
     });
     let mut items = Vec::new();
@@ -135,7 +136,7 @@ async fn find_ids(
             .limit(limit as u64 + 1),
     };
     let mut ids: Vec<Uuid> = uses.into_tuple().all(scope.db).await?;
-    // Within a task, this condition in SQL would tempt SQLite to look at all uses of the name.
+    // Not part of the SQL: for a single task, SQLite might then scan all uses of the name.
     ids.retain(|id| *id > cursor.id || (*id == cursor.id && cursor.path.is_some()));
     ids.truncate(limit);
     Ok(ids)

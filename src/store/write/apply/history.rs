@@ -74,7 +74,8 @@ impl Batch<'_> {
                 let RevisionContent::Encoded(guide) = content else {
                     return Err(internal("the guide of a revision is not encoded"));
                 };
-                // Other writes also change the task's row, which one statement cannot do twice.
+                // Other statements of a write also change the task's row, and one statement cannot
+                // do so twice.
                 if revision.cause == RevisionCause::Checkpoint {
                     self.add(set_kept_ts(scope, revision.task, revision.created.0));
                 }
@@ -130,7 +131,7 @@ impl Batch<'_> {
             HistoryEdit::Delete(number) => {
                 let delete = scope.delete::<Entity>().filter(of_task);
                 self.add(delete.filter(Column::Number.eq(number)));
-                // It may have been the newest.
+                // This revision may have been the newest.
                 self.add(set_kept_ts(scope, TaskId(task), 0));
             }
             HistoryEdit::Purge => {

@@ -38,7 +38,7 @@ struct Rows<M> {
 }
 
 impl<M> Rows<M> {
-    /// Adds each translation that changed or has a recorded `source`. `row` makes its row.
+    /// Adds each translation that changed or has a recorded `source`. `row` builds its row.
     fn add<T: PartialEq, S>(
         &mut self,
         id: Uuid,
