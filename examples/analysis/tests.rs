@@ -13,7 +13,7 @@ fn the_page_of_rules_is_current() {
     let differing = lines.find(|(committed, current)| committed != current);
     assert!(
         COMMITTED == current,
-        "docs/analysis.md is not current, write it anew: \
+        "docs/analysis.md is out of date, regenerate it: \
          cargo run --example analysis > docs/analysis.md\n{differing:#?}"
     );
 }
