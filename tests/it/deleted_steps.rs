@@ -266,7 +266,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// The order and content of a task's steps and its deleted steps, against a model.
 #[apply(property_on_both_databases)]
-#[cases(24, vec(act(), 1..60))]
+#[cases(10, vec(act(), 1..60))]
 async fn steps_are_those_of_a_model(client: Client, acts: Vec<Act>) {
     let guide = client.given_task(task("Guide")).await;
     let mut order: Vec<String> = Vec::new();

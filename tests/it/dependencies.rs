@@ -51,51 +51,11 @@ async fn a_group_is_kept_as_sent(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn targets_may_be_strings_numbers_and_booleans(client: Client) {
-    let targets = vec![
-        text(""),
-        text("1"),
-        number(1.0),
-        number(-0.5),
-        value(true.into()),
-        text("true"),
-        value(false.into()),
-    ];
-    let condition = Condition {
-        targets,
-        path: "any. path".to_owned(),
-        ..condition()
-    };
-    kept(&client, all_of(vec![comparison(condition)])).await;
-}
-
-#[apply(on_both_databases)]
 async fn sixteen_groups_deep_is_accepted_and_seventeen_is_not(client: Client) {
     kept(&client, groups_deep(16)).await;
     let failure = create(&client, groups_deep(17)).await.refused();
     let path = format!("task.dependencies{}", ".nodes[0].group".repeat(16));
     failure.violates(&[(&path, "NESTING_TOO_DEEP")]);
-}
-
-#[apply(on_both_databases)]
-async fn a_thousand_conditions_are_accepted_and_one_more_is_not(client: Client) {
-    kept(&client, conditions(1_000)).await;
-    let failure = create(&client, conditions(1_001)).await.refused();
-    failure.violates_below("task.dependencies", "TOO_MANY_ELEMENTS");
-}
-
-#[apply(on_one_database)]
-async fn conditions_are_counted_across_groups(client: Client) {
-    let split = all_of(vec![nested(conditions(600)), nested(conditions(401))]);
-    let failure = create(&client, split).await.refused();
-    failure.violates_below("task.dependencies", "TOO_MANY_ELEMENTS");
-}
-
-#[apply(on_one_database)]
-async fn a_node_needs_a_condition_or_a_group(client: Client) {
-    let empty = all_of(vec![DependencyNode { node: None }]);
-    let failure = create(&client, empty).await.refused();
-    failure.violates_below("task.dependencies.nodes[0]", "FIELD_REQUIRED");
 }
 
 #[apply(on_one_database)]

@@ -47,7 +47,7 @@ async fn check(client: &Client, service: &str) -> Result<ServingStatus, tonic::S
     Ok(response.into_inner().status())
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn the_server_and_each_service_are_healthy_without_credentials(client: Client) {
     for service in SERVICES.into_iter().chain([""]) {
         let status = check(&client, service).await.accepted();
@@ -55,13 +55,13 @@ async fn the_server_and_each_service_are_healthy_without_credentials(client: Cli
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn the_health_of_an_unknown_service_is_not_found(client: Client) {
     let failure = check(&client, "expertise.v1.Nothing").await.refused();
     assert_eq!(failure.code, Code::NotFound);
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn reflection_lists_the_services_without_credentials(client: Client) {
     let request = MessageRequest::ListServices(String::new());
     let MessageResponse::ListServicesResponse(listed) = reflect(&client, request).await else {
@@ -73,7 +73,7 @@ async fn reflection_lists_the_services_without_credentials(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn reflection_describes_every_message_without_comments(client: Client) {
     for (symbol, file) in [
         (
@@ -129,7 +129,7 @@ async fn reflection_serves_descriptors_as_they_were_compiled(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn reflection_serves_v1alpha_too(client: Client) {
     use tonic_reflection::pb::v1alpha::{
         ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
@@ -151,7 +151,7 @@ async fn send(client: &Client, rpc: &str, bytes: &[u8], end: RequestEnd) -> Http
     connection.call(rpc, &[], bytes, end).await
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn an_undecodable_message_ends_the_call(client: Client) {
     for end in [RequestEnd::Sent, RequestEnd::Never] {
         for rpc in &RPCS[..2] {
@@ -167,7 +167,7 @@ async fn an_undecodable_message_ends_the_call(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_too_large_message_is_refused_by_its_prefix(client: Client) {
     for rpc in RPCS {
         let declared = prefix(0, 80_000_000);
@@ -178,7 +178,7 @@ async fn a_too_large_message_is_refused_by_its_prefix(client: Client) {
     assert_eq!(answer.status().code(), Code::OutOfRange);
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_body_that_is_not_one_message_of_health_is_refused(client: Client) {
     for bytes in [
         &b""[..],
@@ -192,7 +192,7 @@ async fn a_body_that_is_not_one_message_of_health_is_refused(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_compressed_request_is_unimplemented(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let gzip = [("grpc-encoding", "gzip")];
@@ -205,7 +205,7 @@ async fn a_compressed_request_is_unimplemented(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn other_protocols_are_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     for rpc in RPCS {
@@ -218,7 +218,7 @@ async fn other_protocols_are_refused(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn too_large_headers_are_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let long = "x".repeat(17_000);
@@ -233,7 +233,7 @@ async fn too_large_headers_are_refused(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_stream_that_never_ends_ends_at_its_deadline(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let timeout = [("grpc-timeout", "50m")];
@@ -253,7 +253,7 @@ async fn a_stream_that_never_ends_ends_at_its_deadline(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_watch_goes_on_until_its_callers_deadline(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let answer = connection

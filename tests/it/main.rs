@@ -33,7 +33,6 @@ mod every_field;
 mod export_task;
 mod external_ids;
 mod feedback_config;
-mod group_commit;
 mod health_and_reflection;
 mod http2_framing;
 mod idempotency;

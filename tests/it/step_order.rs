@@ -64,3 +64,50 @@ async fn updating_a_step_keeps_its_place(client: Client) {
     client.updated_step(renamed, &["title"]).await;
     assert_eq!(client.step_order(&task.guid).await, steps);
 }
+
+#[apply(on_both_databases)]
+async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
+    let task = client.given_task(task("Guide")).await;
+    client.given_steps(&task, &["a", "b"]).await;
+    let (full, last) = client.nearly_full(&task).await;
+    let mut order = full.steps;
+    let behind = order.iter().position(|step| *step == last).expect("it");
+    for at in [order.len() - 1]
+        .into_iter()
+        .chain(std::iter::repeat_n(behind, INSERTS_UNTIL_RENUMBERED))
+    {
+        let made = client
+            .create_step_after(information_step(&task, "between"), &order[at])
+            .await;
+        order.insert(at + 1, made.accepted().step.expect("a step").guid);
+    }
+    let appended = client.given_step(information_step(&task, "last")).await;
+    order.push(appended.guid.clone());
+    assert_eq!(client.step_order(&task.guid).await, order);
+    // The next step is the last one, whether or not the deleted step's place is reused.
+    client.delete_step(&appended.guid).await.accepted();
+    order.pop();
+    order.push(
+        client
+            .given_step(information_step(&task, "again"))
+            .await
+            .guid,
+    );
+    assert_eq!(client.step_order(&task.guid).await, order);
+}
+
+#[apply(on_both_databases)]
+async fn an_appended_step_follows_the_last_step_of_an_import(client: Client) {
+    let task = client
+        .imported(document("Guide", document_steps(&["a", "b", "c"])))
+        .await;
+    let first = client.given_step(information_step(&task, "d")).await;
+    let mut exported = client.exported(&task.guid).await;
+    exported.steps.reverse();
+    exported.steps.extend(document_steps(&["e", "f"]));
+    client.imported(exported).await;
+    client.given_step(information_step(&task, "g")).await;
+    assert_eq!(first.title, "d");
+    let titles = client.step_titles(&task.guid).await;
+    assert_eq!(titles, ["d", "c", "b", "a", "e", "f", "g"]);
+}

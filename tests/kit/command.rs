@@ -138,7 +138,9 @@ pub fn command(args: &[&str]) -> Command {
 
 /// A script of the shell instead of the binary.
 pub fn shell(script: &str) -> Command {
-    program("sh".into(), &["-c", script])
+    // By its path, as the standard library copies this whole process to look for a name in another
+    // PATH than its own.
+    program("/bin/sh".into(), &["-c", script])
 }
 
 fn program(program: PathBuf, args: &[&str]) -> Command {

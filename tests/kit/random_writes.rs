@@ -502,10 +502,13 @@ impl Write {
                 update(chosen, &["feedback_config"])
             }
             Kind::UpdateQuestion => {
+                let is_observation = chosen.r#type() == StepType::Observation;
                 let question = chosen.feedback_config.first_mut()?;
                 for edit in &self.edits {
                     edit.edit_question(question, &[]);
                 }
+                // No other step can be linked.
+                question.linked = question.linked.filter(|_| is_observation);
                 for value in &mut question.values {
                     value.task_json = None;
                 }

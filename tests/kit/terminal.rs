@@ -5,16 +5,24 @@ use std::{
     process::{Command, Stdio},
 };
 
+use super::command::remove_settings;
+
+/// A command of the shell that runs in a terminal, with no setting from this process.
+pub fn in_terminal(command: &str, environment: &[(&str, &str)]) -> Command {
+    let mut script = Command::new("script");
+    remove_settings(&mut script);
+    script.args(["-qec", command, "/dev/null"]);
+    script
+        .envs(environment.iter().copied())
+        .env("TERM", "xterm");
+    script
+}
+
 /// What a shell command shows in a terminal of so many columns, without colours.
 pub fn shown_in(columns: usize, command: &str, environment: &[(&str, &str)]) -> String {
     let line = format!("stty cols {columns} rows 40; {command}");
-    let output = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .envs(environment.iter().copied())
-        .env("TERM", "xterm")
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .output();
+    let mut command = in_terminal(&line, environment);
+    let output = command.env("NO_COLOR", "1").stdin(Stdio::null()).output();
     let output = output.expect("util-linux has script");
     let shown = String::from_utf8_lossy(&output.stdout);
     shown.replace('\r', "")
@@ -34,10 +42,7 @@ pub fn answered_after(
     environment: &[(&str, &str)],
 ) -> (String, Option<i32>) {
     let line = format!("stty -echo cols 200 rows 40; {command}");
-    let mut child = Command::new("script")
-        .args(["-qec", &line, "/dev/null"])
-        .envs(environment.iter().copied())
-        .env("TERM", "xterm")
+    let mut child = in_terminal(&line, environment)
         .env("NO_COLOR", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -21,12 +21,12 @@ use tempfile::TempDir;
 
 use super::{
     command::{CommandOutput, binary, example_guide, shell},
-    databases::{Database, postgres},
+    databases::Database,
     scratch::Scratch,
     server::{Settings, TestServer},
 };
 
-/// With the value `overwrite`, what is printed on SQLite replaces what the pages show.
+/// With the value `overwrite`, what is printed replaces what the pages show.
 const ACCEPT: &str = "SNAPSHOTS";
 
 /// Begins a case.
@@ -40,20 +40,20 @@ pub fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli")
 }
 
-/// Runs the commands of a page.
+/// Runs the commands of a page on SQLite: tests of calls hold that both databases answer alike.
 ///
 /// # Panics
 /// When they print something else, with the difference and its lines in the page.
 #[track_caller]
-pub fn check(name: &str, database: Database) {
+pub fn check(name: &str) {
     let path = directory().join(format!("{name}.md"));
     let page = fs::read_to_string(&path).expect("the page");
     let mut cases = page.split(HEADING);
     let head = cases.next().expect("what is before the first case");
-    let own_server = own_server(name, head, database);
+    let own_server = own_server(name, head);
     let server = match &own_server {
         Some(server) => server.url(),
-        None => database.server().url(),
+        None => Database::Sqlite.server().url(),
     };
     let run = |text: &str| {
         let mut case = Case::new(&server, &page);
@@ -71,11 +71,10 @@ pub fn check(name: &str, database: Database) {
     let printed_head = heads.find(|it| *it != head).map_or(head, String::as_str);
     let printed: String = printed.iter().map(|(_, case)| case.as_str()).collect();
     let printed = printed_head.to_owned() + &printed;
-    database.check_statements();
     if printed == page {
         return;
     }
-    if database == Database::Sqlite && env::var(ACCEPT).is_ok_and(|it| it == "overwrite") {
+    if env::var(ACCEPT).is_ok_and(|it| it == "overwrite") {
         fs::write(&path, &printed).expect("the page");
         return;
     }
@@ -85,25 +84,23 @@ pub fn check(name: &str, database: Database) {
         &Data::text(page),
         &Data::text(printed),
         Some(&path.display()),
-        Some(&format_args!("printed on {database:?}")),
+        Some(&"printed"),
         Palette::plain(),
     );
     written.expect("a text");
-    panic!("{difference}\nto accept it: {ACCEPT}=overwrite cargo test --test it -- {name}::sqlite");
+    panic!(
+        "{difference}\nto accept it: {ACCEPT}=overwrite cargo test --test it -- transcripts::{name}"
+    );
 }
 
 /// The server that a page has for itself, on its own database, with the settings that it names
 /// in `<!-- server: NAME=VALUE … -->`.
-fn own_server(name: &str, head: &str, database: Database) -> Option<TestServer> {
+fn own_server(name: &str, head: &str) -> Option<TestServer> {
     let (_, settings) = head.split_once("<!-- server: ")?;
     let (settings, _) = settings.split_once(" -->").expect("its end");
     let settings = settings.split(' ').map(|it| it.split_once('='));
     let settings: Vec<(&str, &str)> = settings.map(|it| it.expect("a value")).collect();
-    let name = format!("transcript_{name}");
-    let url = match database {
-        Database::Sqlite => Scratch::of_this_run().sqlite_url(&name),
-        Database::Postgres => postgres(&name),
-    };
+    let url = Scratch::of_this_run().sqlite_url(&format!("transcript_{name}"));
     let settings = Settings::new(&url).set_all(&settings);
     Some(TestServer::start_blocking(&settings))
 }

@@ -9,7 +9,6 @@ mod cancellation;
 mod cancelling_client;
 mod crash;
 mod database_state;
-mod numbered_writes;
 mod shutdown;
 mod stalled_peers;
 

@@ -30,7 +30,7 @@ async fn an_observation_that_too_many_guides_read_has_no_finding(client: Client)
 }
 
 /// What the task depends on is not known.
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_managed_task_beyond_a_limit_is_not_reported(client: Client) {
     let inner = "    info Inner\n".repeat(6_000);
     let steps = format!("link it: a=A, b=B\n  a ? .it = a\n{inner}  b ? .it = b\n{inner}");
@@ -40,7 +40,7 @@ async fn a_managed_task_beyond_a_limit_is_not_reported(client: Client) {
     assert_eq!(of_rule(&found, "linked/always-shown").len(), 0);
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
     let steps = |count| guide(&"solution Step\n".repeat(count)).steps;
     let inner = client.imported(document("Inner", steps(2_499))).await;
@@ -63,7 +63,7 @@ async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
 }
 
 /// Conditions count at each subtask step that enters their task.
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) {
     let conditions = vec![".light = on"; 1_000].join(" | ");
     let thousands = |count| guide(&format!("solution Step ? {conditions}\n").repeat(count)).steps;
@@ -86,7 +86,7 @@ async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) 
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_its_subtasks(
     client: Client,
 ) {
@@ -324,7 +324,7 @@ async fn observations_of_one_name_that_perhaps_meet_are_counted_as_undecided(cli
     assert_eq!(response.counts.unwrap().undecided, 3);
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn of_open_variables_and_their_keys_a_hundred_are_listed(client: Client) {
     let many = (0..101).map(|n| format!("v{n} = 1")).collect::<Vec<_>>();
     let many = guide(&format!("info many ? {}", many.join(" | ")));

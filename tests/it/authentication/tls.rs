@@ -126,6 +126,8 @@ async fn files_that_cannot_be_used_keep_the_old_certificate() {
         let listed = in_time("a call", client.list(&ACCOUNT));
         listed.await.expect("the old certificate holds");
         new.files(directory.path());
+    }
+    for (server, _directory) in &servers {
         wait_until_served_by(server, &new).await;
     }
 }

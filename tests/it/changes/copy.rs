@@ -223,7 +223,7 @@ impl Copy {
 /// follows from before the first write, and that of one that begins in the middle and meets every
 /// change of its second half twice, equal what is stored.
 #[apply(property_on_both_databases)]
-#[cases(24, vec(write(), 1..24))]
+#[cases(8, vec(write(), 1..24))]
 async fn changes_are_what_differs(client: Client, writes: Vec<Write>) {
     let client = client.with_metadata("x-subject", "ana");
     let start = client.cursor_now().await;

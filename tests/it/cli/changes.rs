@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, binary, text},
+    command::{Cli, CommandOutput, Says, binary, remove_settings, text},
     postgres::free_port,
     prelude::*,
     relay::Relay,
@@ -134,15 +134,11 @@ fn following_goes_on_after_an_outage(cli: Cli) {
 #[apply(on_one_database)]
 fn following_ends_when_nobody_reads(cli: Cli) {
     given_guide(&cli, "First");
-    let mut child = process::Command::new(binary())
-        .args([
-            "changes",
-            "--follow",
-            "--server",
-            &cli.server,
-            "--account",
-            &cli.account,
-        ])
+    let mut command = process::Command::new(binary());
+    remove_settings(&mut command);
+    let mut child = command
+        .args(["changes", "--follow", "--server", &cli.server])
+        .args(["--account", &cli.account])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! What commands print on a terminal: lines that fit, and colors.
 
-use std::{fs, process, process::Stdio};
+use std::{fs, process::Stdio};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -9,7 +9,7 @@ use crate::kit::{
     apply,
     command::{Cli, Says, binary_text, example_guide},
     on_one_database,
-    terminal::shown_in,
+    terminal::{in_terminal, shown_in},
 };
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";
@@ -103,14 +103,13 @@ fn colors_are_for_terminals_without_no_color(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let terminal = |name: &str| {
         let command = format!("{} show {guid}", binary_text());
-        let output = process::Command::new("script")
-            .args(["-qec", &command, "/dev/null"])
-            .env("EXPERTISE_SERVER", &cli.server)
-            .env("EXPERTISE_ACCOUNT", &cli.account)
-            .env("TERM", "xterm")
-            .env(name, "1")
-            .stdin(Stdio::null())
-            .output();
+        let environment = [
+            ("EXPERTISE_SERVER", cli.server.as_str()),
+            ("EXPERTISE_ACCOUNT", &cli.account),
+            (name, "1"),
+        ];
+        let mut command = in_terminal(&command, &environment);
+        let output = command.stdin(Stdio::null()).output();
         let output = output.expect("util-linux has script");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };

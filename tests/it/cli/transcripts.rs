@@ -1,27 +1,17 @@
-//! The pages of `tests/cli`, each a test on each database.
+//! The pages of `tests/cli`, each a test.
 
 use std::{collections::BTreeSet, fs};
 
-use crate::kit::{databases::Database, transcript};
+use crate::kit::transcript;
 
 /// Declares the tests of pages.
 macro_rules! transcripts {
     ($($page:ident)+) => {
         const PAGES: &[&str] = &[$(stringify!($page)),+];
 
-        $(mod $page {
-            use super::*;
-
-            #[test]
-            fn sqlite() {
-                transcript::check(stringify!($page), Database::Sqlite);
-            }
-
-            #[test]
-            #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-            fn postgres() {
-                transcript::check(stringify!($page), Database::Postgres);
-            }
+        $(#[test]
+        fn $page() {
+            transcript::check(stringify!($page));
         })+
     };
 }

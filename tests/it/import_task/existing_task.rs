@@ -155,23 +155,6 @@ async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     failure.is_precondition("TASK_REFERENCED");
 }
 
-#[apply(on_both_databases)]
-async fn a_step_cannot_refer_to_a_missing_task(client: Client) {
-    let first = client.given_task(task("First")).await;
-    let made = client
-        .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
-        .await;
-    let change = step_of(&made.steps[0]).with_subtask_id(unknown_guid());
-    let unknown = change.subtask_id.clone();
-    let failure = client.import(document_of(&made.guid, vec![change])).await;
-    failure.refused().is_task_not_found(&unknown);
-    let change = step_of(&made.steps[0]).with_subtask_pid(PRODUCT + 1);
-    let failure = client.import(document_of(&made.guid, vec![change])).await;
-    failure
-        .refused()
-        .violates(&[("document.steps[0].subtask_pid", "FIELD_INVALID")]);
-}
-
 fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
     let sent = TaskDocument {
         task: Some(task_of(guid).named("Renamed")),
@@ -285,33 +268,6 @@ async fn a_step_that_is_moved_and_changed_by_one_import_is_both(client: Client) 
 }
 
 #[apply(on_both_databases)]
-async fn references_of_stored_steps_are_checked(client: Client) {
-    let made = client
-        .imported(document("Guide", document_steps(&["One"])))
-        .await;
-    let wired = client.given_step(subtask(&made, &made)).await;
-    let sent = |subtask_id: &str, subtask_pid| Step {
-        subtask_id: subtask_id.to_owned(),
-        subtask_pid,
-        ..step_of(&wired.guid)
-    };
-    for (step, violation) in [
-        (
-            sent("nonsense", None),
-            ("document.steps[0].subtask_id", "FIELD_INVALID"),
-        ),
-        (
-            sent("", Some(-1)),
-            ("document.steps[0].subtask_pid", "FIELD_OUT_OF_RANGE"),
-        ),
-    ] {
-        let failure = client.import(document_of(&made.guid, vec![step])).await;
-        failure.refused().violates(&[violation]);
-    }
-    assert_eq!(client.get_step(&wired.guid).await.accepted(), wired);
-}
-
-#[apply(on_both_databases)]
 async fn subtask_fields_of_other_types_of_steps_are_ignored_and_listed(client: Client) {
     let (made, step) = rich(&client).await;
     let sent = Step {
@@ -326,30 +282,4 @@ async fn subtask_fields_of_other_types_of_steps_are_ignored_and_listed(client: C
         ["document.steps.subtask_id", "document.steps.subtask_pid"]
     );
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-}
-
-#[apply(on_both_databases)]
-async fn steps_of_a_question_that_is_refused_are_checked(client: Client) {
-    let made = client
-        .imported(document("Guide", document_steps(&["One"])))
-        .await;
-    let stored = step_of(&made.steps[0]).with_published(-1);
-    let value = FeedbackValue {
-        task_json: Some(Box::new(document("Inner", vec![stored]))),
-        ..answer("a", "Inner")
-    };
-    let values = vec![value, answer("a", "Other")];
-    let steps = vec![observation_asking(linked_question(values))];
-    let failure = client.import(document_of(&made.guid, steps)).await;
-    failure.refused().violates(&[
-        (
-            "document.steps[0].feedback_config[0].values[0].task_json.steps[0].published",
-            "FIELD_OUT_OF_RANGE",
-        ),
-        (
-            "document.steps[0].feedback_config[0].values[1].key",
-            "FIELD_INVALID",
-        ),
-    ]);
-    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
 }

@@ -311,13 +311,13 @@ async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>
 }
 
 #[apply(property_on_both_databases)]
-#[cases(24, vec(update::<Task>(), 1..8))]
+#[cases(12, vec(update::<Task>(), 1..8))]
 async fn masked_task_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Task>>) {
     updates_equal_edits(&client, updates).await;
 }
 
 #[apply(property_on_both_databases)]
-#[cases(24, vec(update::<Step>(), 1..8))]
+#[cases(12, vec(update::<Step>(), 1..8))]
 async fn masked_step_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Step>>) {
     updates_equal_edits(&client, updates).await;
 }

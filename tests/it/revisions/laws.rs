@@ -34,7 +34,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 #[apply(property_on_both_databases)]
-#[cases(24, (write(), vec(act(), 1..20)))]
+#[cases(6, (write(), vec(act(), 1..20)))]
 async fn laws_hold_after_every_write(client: Client, (first, acts): (Write, Vec<Act>)) {
     // Something to link from.
     let first = Act::Write(first.of_kind(Kind::ImportGuide));

@@ -4,10 +4,6 @@ use super::{DE, work_on};
 use crate::kit::prelude::*;
 use serde_json::json;
 
-fn nothing() -> AutomaticTranslation {
-    AutomaticTranslation::default()
-}
-
 /// A task and a step without translations, and their work.
 async fn given_work(client: &Client) -> [TranslationWork; 2] {
     let guide = client.given_task(task("Pump")).await;
@@ -45,55 +41,6 @@ async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
     assert_eq!(read.translations.len(), 100);
 }
 
-#[apply(on_one_database)]
-async fn missing_fields_are_named_for_each_item(client: Client) {
-    let sent = vec![nothing(), nothing()];
-    let failure = client.write_translations(sent).await.refused();
-    failure.violates(&[
-        ("translations[0]", "FIELD_REQUIRED"),
-        ("translations[0].guid", "FIELD_REQUIRED"),
-        ("translations[0].language", "FIELD_REQUIRED"),
-        ("translations[0].source_digest", "FIELD_REQUIRED"),
-        ("translations[1]", "FIELD_REQUIRED"),
-        ("translations[1].guid", "FIELD_REQUIRED"),
-        ("translations[1].language", "FIELD_REQUIRED"),
-        ("translations[1].source_digest", "FIELD_REQUIRED"),
-    ]);
-}
-
-#[apply(on_one_database)]
-async fn every_violation_is_reported_at_once(client: Client) {
-    let [guide, step] = given_work(&client).await;
-    let sent = vec![
-        automatic(&guide, "Pumpe"),
-        AutomaticTranslation {
-            guid: "1".to_owned(),
-            language: "de_DE".to_owned(),
-            ..automatic(&guide, "")
-        },
-        AutomaticTranslation {
-            body: Some("\0".to_owned()),
-            instructions: vec![object(json!({})); 1_001],
-            feedback_config: vec![question("", &[])],
-            ..automatic(&step, &"x".repeat(401))
-        },
-    ];
-    let failure = refused(&client, sent).await;
-    failure.violates(&[
-        ("translations[1].guid", "FIELD_INVALID"),
-        ("translations[1].language", "FIELD_INVALID"),
-        ("translations[1].name", "FIELD_REQUIRED"),
-        ("translations[2].body", "FIELD_INVALID"),
-        ("translations[2].feedback_config[0].name", "FIELD_REQUIRED"),
-        (
-            "translations[2].feedback_config[0].values",
-            "FIELD_REQUIRED",
-        ),
-        ("translations[2].instructions", "TOO_MANY_ELEMENTS"),
-        ("translations[2].title", "FIELD_TOO_LONG"),
-    ]);
-}
-
 #[apply(on_both_databases)]
 async fn a_body_has_the_limits_of_the_body(client: Client) {
     let _turn = crate::large_bodies::ONE_AT_A_TIME.lock().await;
@@ -110,26 +57,6 @@ async fn a_body_has_the_limits_of_the_body(client: Client) {
     assert_eq!(client.written(sent).await, TranslationResult::Written);
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations["de"].body.as_deref(), Some(""));
-}
-
-#[apply(on_one_database)]
-async fn ignored_texts_are_checked_too(client: Client) {
-    let [guide, step] = given_work(&client).await;
-    let sent = vec![
-        AutomaticTranslation {
-            title: Some("x".repeat(401)),
-            ..automatic(&guide, "Pumpe")
-        },
-        AutomaticTranslation {
-            name: Some("x".repeat(201)),
-            ..automatic(&step, "Schauen")
-        },
-    ];
-    let failure = refused(&client, sent).await;
-    failure.violates(&[
-        ("translations[0].title", "FIELD_TOO_LONG"),
-        ("translations[1].name", "FIELD_TOO_LONG"),
-    ]);
 }
 
 /// A task and a step that have rows in the first of these languages, and their
