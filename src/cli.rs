@@ -53,7 +53,6 @@ pub use self::{
     translate::{list_translation_work, translate},
 };
 pub use crate::terminal::{print_message, with_spinner};
-use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},
     config::ConnectionConfig,
@@ -71,8 +70,6 @@ pub enum CliError {
     Service(#[from] ConnectError),
     #[error(transparent)]
     Refused(#[from] CallError),
-    #[error(transparent)]
-    Translate(#[from] TranslateError),
     #[error("{0}")]
     Argument(String),
     #[error("{0}")]
@@ -86,12 +83,8 @@ impl CliError {
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
-            Self::Translate(TranslateError::Service(error)) => error.is_wrong_setting(),
             Self::Argument(_) => true,
-            Self::Translate(TranslateError::Ended(_))
-            | Self::Refused(_)
-            | Self::NoSuchTask(_)
-            | Self::Failed(_) => false,
+            Self::Refused(_) | Self::NoSuchTask(_) | Self::Failed(_) => false,
         }
     }
 

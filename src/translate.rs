@@ -11,14 +11,4 @@ mod parts;
 mod run;
 mod work;
 
-pub use self::run::{TranslateSummary, list_work, run};
-use crate::client::ConnectError;
-
-/// Why a run ended before the work list did. It is displayed on one line.
-#[derive(Debug, thiserror::Error)]
-pub enum TranslateError {
-    #[error(transparent)]
-    Service(#[from] ConnectError),
-    #[error("{0}")]
-    Ended(String),
-}
+pub(crate) use self::run::{list_work, run};

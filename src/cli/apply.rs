@@ -370,9 +370,8 @@ impl ApplyRun<'_> {
     }
 
     async fn add(&mut self, mut imported: ImportedGuide) -> Result<(), CliError> {
-        if imported.is_stored() && !self.args.quiet {
-            let errors = Findings::errors_of_stored(self.client, imported.guid()).await;
-            imported.findings = errors.map(Ok);
+        if !self.args.dry_run {
+            imported.findings = imported.errors(self.client, self.args.quiet).await;
         }
         let outcome = imported.answer.outcome();
         self.counts.add(outcome);

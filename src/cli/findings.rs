@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
+    domain::validation::UncheckedVariable,
     proto::v1::{
         Finding, FindingCounts, Place, Severity, TaskDocument, ValidateTaskRequest,
         ValidationOptions, validate_task_request::Source,
@@ -35,6 +36,8 @@ pub(super) struct Findings {
     /// New ones first.
     pub listed: Vec<Finding>,
     pub counts: FindingCounts,
+    /// Variables that look misspelt, but that another guide of the account may set.
+    pub unchecked: Vec<UncheckedVariable>,
     /// How many of those that are listed the stored guide has, too.
     pub known: usize,
     /// The command that lists the findings of the stored guide.

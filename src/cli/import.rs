@@ -219,12 +219,7 @@ impl ImportRun<'_> {
     /// All findings of a dry run, or else the errors of a guide that was written.
     async fn findings(&self, imported: &ImportedGuide, file: &GuideFile) -> Analyzed {
         if !self.args.dry_run {
-            let is_asked = imported.is_stored() && !self.args.quiet;
-            let errors = is_asked.then(|| {
-                let guid = imported.guid();
-                Findings::errors_of_stored(self.client, guid)
-            })?;
-            return errors.await.map(Ok);
+            return imported.errors(self.client, self.args.quiet).await;
         }
         let shown = match imported.answer.outcome() {
             // The wiring steps that an import adds are no part of the file.

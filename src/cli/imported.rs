@@ -5,11 +5,14 @@ use serde_json::{Value, json};
 use super::{
     changes::{self, Change},
     document,
-    findings::{self, Analyzed},
+    findings::{self, Analyzed, Findings},
     guides::undo_note,
     out::{print_error, sanitize, step_count, with_members},
 };
-use crate::proto::v1::{ImportOutcome, ImportTaskResponse};
+use crate::{
+    client::Client,
+    proto::v1::{ImportOutcome, ImportTaskResponse},
+};
 
 #[derive(Default)]
 pub(super) struct ImportedGuide {
@@ -31,9 +34,15 @@ impl ImportedGuide {
         task.map_or("", |task| &task.guid)
     }
 
-    /// Whether it was written.
-    pub fn is_stored(&self) -> bool {
-        !self.dry_run && self.answer.outcome() != ImportOutcome::Unchanged
+    /// The errors that the guide has after the import, if it was written.
+    pub async fn errors(&self, client: &Client, is_quiet: bool) -> Analyzed {
+        let is_unchanged = self.answer.outcome() == ImportOutcome::Unchanged;
+        match is_quiet || is_unchanged {
+            true => None,
+            false => Findings::errors_of_stored(client, self.guid())
+                .await
+                .map(Ok),
+        }
     }
 
     pub fn text(&self) -> String {

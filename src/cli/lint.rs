@@ -22,11 +22,7 @@ use super::{
 use crate::{
     client::{Client, MAX_MESSAGE_BYTES},
     config::value,
-    domain::{
-        misspelling::closest,
-        translation::Language,
-        validation::{Rule, UncheckedVariable},
-    },
+    domain::{misspelling::closest, translation::Language, validation::Rule},
     proto::v1::{RuleSetting, Severity, ValidationOptions},
 };
 
@@ -97,22 +93,6 @@ fn rule_setting(text: &str) -> Result<RuleSetting, String> {
         rule: rule.to_owned(),
         severity: severity.into(),
     })
-}
-
-/// What was found in a guide.
-struct Checked {
-    findings: Findings,
-    /// Variables that look misspelt, but that another guide of the account may set.
-    unchecked: Vec<UncheckedVariable>,
-}
-
-impl From<Findings> for Checked {
-    fn from(findings: Findings) -> Self {
-        Self {
-            findings,
-            unchecked: Vec::new(),
-        }
-    }
 }
 
 enum LintedGuide<'a> {
@@ -207,29 +187,29 @@ async fn check_stored(
     client: Option<&Client>,
     guide: &GuideRef,
     options: ValidationOptions,
-) -> Result<Checked, CliError> {
+) -> Result<Findings, CliError> {
     let client = client.ok_or_else(needs_server)?;
     let guide = guides::find_guide_or_file(client, guide).await?;
     let found = match guide.revision {
         Some(_) => {
             let document = guide.read(client).await?.document;
-            Findings::of_document(client, document, options).await?
+            Findings::of_document(client, document, options).await
         }
-        None => Findings::of_stored(client, &guide.task.to_string(), options).await?,
+        None => Findings::of_stored(client, &guide.task.to_string(), options).await,
     };
-    Ok(found.into())
+    Ok(found?)
 }
 
 async fn check_online(
     client: Option<&Client>,
     file: GuideFile,
     options: ValidationOptions,
-) -> Result<Checked, CliError> {
+) -> Result<Findings, CliError> {
     let client = client.ok_or_else(needs_server)?;
     decoded(&file)?;
     let found = Findings::of_document(client, file.document, options).await?;
     let file = file.text;
-    Ok(Findings { file, ..found }.into())
+    Ok(Findings { file, ..found })
 }
 
 pub(super) fn needs_server() -> CliError {

@@ -17,10 +17,11 @@ use crate::{
 
 /// Translates, and prints the summary of a run that has begun, also if it ends early.
 pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError> {
-    let task = find_task(settings).await?;
-    let (summary, outcome) = translate::run(settings, task).await?;
+    let (client, task) = connect(settings).await?;
+    let run = translate::run(client, settings, task).await;
+    let (summary, outcome) = run.map_err(CliError::Failed)?;
     let _ = out::print(&format!("{summary}\n"));
-    outcome?;
+    outcome.map_err(CliError::Failed)?;
     Ok(match summary.failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
@@ -32,8 +33,9 @@ pub async fn list_translation_work(
     settings: &TranslateConfig,
     format: Format,
 ) -> Result<(), CliError> {
-    let task = find_task(settings).await?;
-    let listed = translate::list_work(settings, task).await?;
+    let (client, task) = connect(settings).await?;
+    let listed = translate::list_work(&client, settings, task).await;
+    let listed = listed.map_err(CliError::Failed)?;
     let is_outdated = |work: &&TranslationWork| work.state() == TranslationState::Outdated;
     let outdated = listed.iter().filter(is_outdated).count();
     let missing = listed.len() - outdated;
@@ -45,16 +47,19 @@ pub async fn list_translation_work(
     Ok(())
 }
 
-/// The task that the settings name, if any.
-async fn find_task(settings: &TranslateConfig) -> Result<Option<TaskId>, CliError> {
-    Ok(match &settings.translation.task {
-        Some(TaskRef::Id(task)) => Some(*task),
-        Some(task @ TaskRef::Name(_)) => {
-            let client = Client::connect(&settings.connection, &[Scope::Read]).await?;
-            Some(guides::find(&client, task).await?)
-        }
+/// A client, and the task that the settings name, if any.
+async fn connect(settings: &TranslateConfig) -> Result<(Client, Option<TaskId>), CliError> {
+    let task = &settings.translation.task;
+    let scopes: &[Scope] = match task {
+        Some(TaskRef::Name(_)) => &[Scope::Read, Scope::Translate],
+        Some(TaskRef::Id(_)) | None => &[Scope::Translate],
+    };
+    let client = Client::new(&settings.connection, scopes)?;
+    let task = match task {
+        Some(task) => Some(guides::find(&client, task).await?),
         None => None,
-    })
+    };
+    Ok((client, task))
 }
 
 fn row(work: &TranslationWork) -> [String; 5] {

@@ -8,10 +8,7 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, header::RETRY_AFTER}
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::{
-    TranslateError,
-    parts::{MAX_REQUEST_CHARS, chunks_within},
-};
+use super::parts::{MAX_REQUEST_CHARS, chunks_within};
 use crate::{
     client,
     config::{EngineKind, MASK, RetrySettings, Secret, TranslateConfig},
@@ -68,16 +65,14 @@ pub(super) enum EngineError {
 }
 
 impl Engine {
-    pub fn new(config: &TranslateConfig) -> Result<Self, TranslateError> {
+    pub fn new(config: &TranslateConfig) -> Result<Self, String> {
         let TranslateConfig {
             translation,
             connection,
         } = config;
         let url = translation.engine_url().to_owned();
         let client = http_client::client(translation.timeout, &url);
-        let client = client.map_err(|error| {
-            TranslateError::Ended(format!("the engine cannot be called: {error}"))
-        })?;
+        let client = client.map_err(|error| format!("the engine cannot be called: {error}"))?;
         Ok(Self {
             kind: translation.engine,
             client,
@@ -90,7 +85,7 @@ impl Engine {
     }
 
     /// Asks for something cheap. Any answer shows that the engine is there.
-    pub async fn probe(&self) -> Result<(), TranslateError> {
+    pub async fn probe(&self) -> Result<(), String> {
         let (list, start) = match self.kind {
             EngineKind::LibreTranslate => (
                 "languages",
@@ -102,9 +97,7 @@ impl Engine {
         let answer = self.client.get(format!("{}/{list}", self.url)).send().await;
         answer.map(drop).map_err(|error| {
             let (reason, url) = (unavailable(error), &self.url);
-            TranslateError::Ended(format!(
-                "{reason}: start {start} at {url}, or set another URL with --engine-url"
-            ))
+            format!("{reason}: start {start} at {url}, or set another URL with --engine-url")
         })
     }
 

@@ -8,7 +8,6 @@ use prost::Message;
 use tokio::signal;
 
 use super::{
-    TranslateError,
     engine::{Engine, EngineError},
     parts::chunks_within,
     work,
@@ -16,7 +15,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::TranslateConfig,
-    domain::{caller::Scope, ids::TaskId},
+    domain::ids::TaskId,
     proto::v1::{
         AutomaticTranslation, ListTranslationWorkRequest, TranslationResult, TranslationWork,
         WriteTranslationsRequest, WriteTranslationsResponse,
@@ -35,13 +34,14 @@ const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
 const MAX_UNAVAILABLE_ITEMS: u32 = 20;
 
 /// Translates what there is to translate, of this task if there is one. Returns all results, and why
-/// the run ended early, if it did. Fails if it cannot begin.
-pub async fn run(
+/// the run ended early, if it did. Fails if it cannot begin. Reasons are one line.
+pub(crate) async fn run(
+    client: Client,
     config: &TranslateConfig,
     task: Option<TaskId>,
-) -> Result<(TranslateSummary, Result<(), TranslateError>), TranslateError> {
+) -> Result<(TranslateSummary, Result<(), String>), String> {
     let mut run = TranslateRun {
-        client: Client::new(&config.connection, &[Scope::Translate])?,
+        client,
         engine: Engine::new(config)?,
         parallel: config.translation.parallel,
         progress: Progress::default(),
@@ -51,9 +51,8 @@ pub async fn run(
     let outcome = tokio::select! {
         outcome = run.translate_all(first_page(config, task)) => outcome,
         Ok(()) = signal::ctrl_c() => {
-            let reason = "interrupted: the rest is left for the next run";
-            Err(TranslateError::Ended(reason.to_owned()))
-        },
+            Err("interrupted: the rest is left for the next run".to_owned())
+        }
     };
     let Progress { summary, spinner } = run.progress;
     spinner.iter().for_each(ProgressBar::finish_and_clear);
@@ -61,14 +60,13 @@ pub async fn run(
 }
 
 /// Lists what there is to translate, of this task if there is one. No engine is needed.
-pub async fn list_work(
+pub(crate) async fn list_work(
+    client: &Client,
     config: &TranslateConfig,
     task: Option<TaskId>,
-) -> Result<Vec<TranslationWork>, TranslateError> {
-    let client = Client::new(&config.connection, &[Scope::Translate])?;
-    let listed = client
-        .list(first_page(config, task), |page| page.work)
-        .await;
+) -> Result<Vec<TranslationWork>, String> {
+    let request = first_page(config, task);
+    let listed = client.list(request, |page| page.work).await;
     listed.map_err(|error| not_listed(&error))
 }
 
@@ -147,7 +145,7 @@ impl TranslateRun {
     async fn translate_all(
         &mut self,
         mut request: ListTranslationWorkRequest,
-    ) -> Result<(), TranslateError> {
+    ) -> Result<(), String> {
         let mut seen = HashSet::new();
         let mut unavailable = 0;
         loop {
@@ -162,10 +160,10 @@ impl TranslateRun {
             }
             self.progress.end_page();
             if unavailable >= MAX_UNAVAILABLE_ITEMS {
-                return Err(TranslateError::Ended(format!(
+                return Err(format!(
                     "the engine did not answer for {MAX_UNAVAILABLE_ITEMS} items in a row: the \
                      rest is left for the next run"
-                )));
+                ));
             }
             if page.next_page_token.is_empty() {
                 return Ok(());
@@ -208,7 +206,7 @@ impl TranslateRun {
 
     /// Writes a batch. The service refuses a whole batch for the content of one item, so
     /// then each item gets its own call. Writing a translation twice is harmless.
-    async fn write(&mut self, batch: &[AutomaticTranslation]) -> Result<(), TranslateError> {
+    async fn write(&mut self, batch: &[AutomaticTranslation]) -> Result<(), String> {
         let message = WriteTranslationsRequest {
             translations: batch.to_vec(),
         };
@@ -222,9 +220,9 @@ impl TranslateRun {
             }
             Err(error) if error.caller_refused => {
                 let reason = describe(&error);
-                return Err(TranslateError::Ended(format!(
+                return Err(format!(
                     "the server refuses translations of this caller: {reason}"
-                )));
+                ));
             }
             Err(error) => {
                 let reason = format!("the server did not write it: {}", describe(&error));
@@ -248,11 +246,8 @@ impl TranslateRun {
     }
 }
 
-fn not_listed(error: &CallError) -> TranslateError {
-    TranslateError::Ended(format!(
-        "the server does not list the work: {}",
-        describe(error)
-    ))
+fn not_listed(error: &CallError) -> String {
+    format!("the server does not list the work: {}", describe(error))
 }
 
 /// An error on one line. The text of another service, such as a proxy, is left out, as it may repeat

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::Checked;
 use crate::{
     cli::{CliError, findings::Findings, guide_file::GuideFile, out::sanitize},
     client::MAX_MESSAGE_BYTES,
@@ -26,7 +25,7 @@ pub(super) fn check_files(
     files: &[&GuideFile],
     options: &ValidationOptions,
     is_whole_account: bool,
-) -> Result<Vec<Result<Checked, CliError>>, CliError> {
+) -> Result<Vec<Result<Findings, CliError>>, CliError> {
     let options = decode::all(|violations: &mut Violations| {
         let field = violations.at("options");
         Some(decode::options::options(Some(options.clone()), field))
@@ -55,15 +54,13 @@ pub(super) fn check_files(
             Error::Invalid(violations) => refused(&violations, file),
             error => CliError::Failed(error.to_string()),
         })?;
-        Ok(Checked {
-            findings: Findings {
-                document: file.document.clone(),
-                file: file.text.clone(),
-                listed: found.findings.into_iter().map(encode::finding).collect(),
-                counts: encode::finding_counts(found.counts),
-                ..Findings::default()
-            },
+        Ok(Findings {
+            document: file.document.clone(),
+            file: file.text.clone(),
+            listed: found.findings.into_iter().map(encode::finding).collect(),
+            counts: encode::finding_counts(found.counts),
             unchecked: found.unchecked,
+            ..Findings::default()
         })
     };
     let checked = files.iter().zip(decoded);
@@ -113,7 +110,7 @@ pub(in crate::cli) fn unreachable_paths(file: &GuideFile) -> Result<BTreeSet<Str
     let rules = [Rule::Unreachable, Rule::NeverVisible].map(|rule| rule.text().id);
     let mut paths = BTreeSet::new();
     for checked in check_files(&[file], &options, false)? {
-        let findings = checked?.findings.listed.into_iter();
+        let findings = checked?.listed.into_iter();
         let unreachable = findings.filter(|finding| rules.contains(&finding.rule.as_str()));
         // The finding of a task is at its dependencies.
         paths.extend(unreachable.map(|finding| finding.path.replace(".dependencies", "")));

@@ -8,11 +8,11 @@ use std::{
 use console::style;
 use serde_json::{Value, json};
 
-use super::{Checked, LintArgs};
+use super::LintArgs;
 use crate::{
     cli::{
         CliError, Format,
-        findings::FindingPlaces,
+        findings::{FindingPlaces, Findings},
         out::{self, Results, print_note, sanitize, with_members},
         wording,
     },
@@ -43,42 +43,39 @@ impl LintReport {
         }
     }
 
-    pub fn add(&mut self, guide: &str, checked: Result<Checked, CliError>) -> Result<(), CliError> {
+    pub fn add(
+        &mut self,
+        guide: &str,
+        checked: Result<Findings, CliError>,
+    ) -> Result<(), CliError> {
         self.guides += 1;
         let guide = sanitize(guide);
-        let checked = match checked {
-            Ok(checked) => checked,
+        let findings = match checked {
+            Ok(findings) => findings,
             Err(error) => {
                 let text = format!("failed {guide}: {error}");
                 let json = json!({"guide": guide, "error": out::error_json(&error)});
                 return self.results.add_failure(&text, &json);
             }
         };
-        let counts = &checked.findings.counts;
+        let counts = &findings.counts;
         self.totals.errors += counts.errors;
         self.totals.warnings += counts.warnings;
         self.totals.infos += counts.infos;
         self.totals.undecided += counts.undecided;
-        let text = self.text(&guide, &checked);
-        let unchecked = checked.unchecked.iter();
+        let text = self.text(&guide, &findings);
+        let unchecked = findings.unchecked.iter();
         let unchecked = unchecked.map(|UncheckedVariable { name, suggestion }| {
             json!({"variable": name, "suggestion": suggestion})
         });
         let unchecked: Value = unchecked.collect();
         let json = json!({"guide": guide, "unchecked_variables": unchecked});
-        let json = with_members(json, checked.findings.json());
+        let json = with_members(json, findings.json());
         self.results.add(&text, &json)
     }
 
-    fn text(
-        &mut self,
-        guide: &str,
-        Checked {
-            findings,
-            unchecked,
-        }: &Checked,
-    ) -> String {
-        let not_checked = match unchecked.len() {
+    fn text(&mut self, guide: &str, findings: &Findings) -> String {
+        let not_checked = match findings.unchecked.len() {
             0 => String::new(),
             1 => ", 1 variable not checked".to_owned(),
             count => format!(", {count} variables not checked"),
@@ -103,7 +100,7 @@ impl LintReport {
                 }
             }
         }
-        for UncheckedVariable { name, suggestion } in unchecked {
+        for UncheckedVariable { name, suggestion } in &findings.unchecked {
             text.push_str(&sanitize(&format!(
                 "  not checked without the account: whether an observation sets {name}; is \
                  {suggestion} meant?"
