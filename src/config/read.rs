@@ -163,7 +163,9 @@ fn wrong_values(argument: &Arg, given: &ArgMatches, file: &SettingsFile) -> Vec<
 
 /// What a value must be, if its argument does not accept it.
 fn expected(argument: &Arg, value: &OsStr) -> Option<String> {
-    let alone = Arg::new("value").value_parser(argument.get_value_parser().clone());
+    let alone = Arg::new("value")
+        .value_parser(argument.get_value_parser().clone())
+        .ignore_case(argument.is_ignore_case_set());
     let command = Command::new("").no_binary_name(true).arg(alone);
     let error = command
         .try_get_matches_from([OsStr::new("--"), value])

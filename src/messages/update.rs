@@ -35,7 +35,7 @@ pub const SUBTASK_EXTERNAL_ID: &str = "subtask_external_id";
 /// The fields that only subtask steps have.
 pub const SUBTASK: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid"];
 /// The fields that a step has only by its type.
-const TYPE_DEPENDENT: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
+pub const TYPE_DEPENDENT: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
 
 /// Decodes the step of an update.
 pub fn updated_step(
@@ -61,6 +61,11 @@ pub fn updated_step(
         product: subtask.product.filter(|_| selects("subtask_pid")),
     };
     let edits_question = selects("feedback_config");
+    let Some(guid) = guid else {
+        // It is not known which fields it honors.
+        check_step(&mask, &sent, &[], violations.at("step"));
+        return None;
+    };
     let update = StepUpdate {
         mask,
         message,
@@ -68,11 +73,8 @@ pub fn updated_step(
         bodies,
         found: take(violations),
     };
-    if guid.is_none() {
-        update.decode(None, violations);
-    }
     Some(UpdateStep {
-        guid: guid?,
+        guid,
         expected,
         subtask,
         edits_question,
@@ -96,16 +98,18 @@ pub fn updated_task(
     let selects_published = mask.selects("published", || message.published.is_some());
     let published = message.published;
     let published = published.map_or(Some(Published::default()), Published::new);
+    let sent = message.encode_to_vec();
+    let Some(guid) = guid else {
+        check_task(&mask, &sent, &[], violations.at("task"));
+        return None;
+    };
     let update = TaskUpdate {
         mask,
-        sent: message.encode_to_vec(),
+        sent,
         found: take(violations),
     };
-    if guid.is_none() {
-        update.decode(None, violations);
-    }
     Some(UpdateTask {
-        guid: guid?,
+        guid,
         expected,
         published: published.filter(|_| selects_published),
         fields: Box::new(update),
@@ -131,7 +135,7 @@ impl SentFields<Task, NewTask> for TaskUpdate {
         violations.append(found.clone());
         let mut at = violations.at("task");
         let Some(before) = stored else {
-            check_task(mask, sent, at);
+            check_task(mask, sent, UNMANAGED_ONLY, at);
             return None;
         };
         let not_honored = unmanaged_only(before);
@@ -182,7 +186,7 @@ impl SentFields<Step, NewStep> for StepUpdate {
         let Self { mask, sent, .. } = self;
         violations.append(self.found.clone());
         let Some(before) = stored else {
-            check_step(mask, sent, violations.at("step"));
+            check_step(mask, sent, TYPE_DEPENDENT, violations.at("step"));
             return None;
         };
         let honors_subtask = before.honors_subtask();
@@ -231,16 +235,16 @@ impl StepEdit<'_> {
     }
 }
 
-/// Notes the violations of the selected fields that a task has whether it is managed or not.
-pub fn check_task(mask: &Mask, sent: &[u8], at: Field<'_>) {
-    if let Some(message) = mask.merge(&[], sent, UNMANAGED_ONLY) {
+/// Notes the violations of the selected fields, except those of `not_honored`. The stored task is not known.
+pub fn check_task(mask: &Mask, sent: &[u8], not_honored: &[&str], at: Field<'_>) {
+    if let Some(message) = mask.merge(&[], sent, not_honored) {
         task::check(message, at);
     }
 }
 
-/// Notes the violations of the selected fields that a step of any type has.
-pub fn check_step(mask: &Mask, sent: &[u8], at: Field<'_>) {
-    if let Some(message) = mask.merge(&[], sent, TYPE_DEPENDENT) {
+/// The same for a step.
+pub fn check_step(mask: &Mask, sent: &[u8], not_honored: &[&str], at: Field<'_>) {
+    if let Some(message) = mask.merge(&[], sent, not_honored) {
         step::check(message, at);
     }
 }

@@ -25,7 +25,10 @@ use crate::{
         decode::{self, field::sent_text, json, step, task},
         encode,
         managed_documents::values,
-        update::{SUBTASK, SUBTASK_EXTERNAL_ID, StepEdit, check_step, check_task, unmanaged_only},
+        update::{
+            SUBTASK, SUBTASK_EXTERNAL_ID, StepEdit, TYPE_DEPENDENT, UNMANAGED_ONLY, check_step,
+            check_task, unmanaged_only,
+        },
     },
     proto::v1,
 };
@@ -225,7 +228,8 @@ impl<'a> DocumentDecoder<'a> {
         let (mask, violations) = (&self.sent.masks.task, &mut self.violations);
         match stored {
             Stored::Unknown => {
-                check_task(mask, &message.encode_to_vec(), violations.at(path));
+                let (sent, at) = (message.encode_to_vec(), violations.at(path));
+                check_task(mask, &sent, UNMANAGED_ONLY, at);
                 None
             }
             Stored::Guide(TaskTree { task, .. }) => {
@@ -318,7 +322,7 @@ impl<'a> DocumentDecoder<'a> {
         let fields = match (stored, before) {
             (Stored::Unknown, _) => {
                 let (mask, sent) = (&self.sent.masks.step, message.encode_to_vec());
-                check_step(mask, &sent, self.violations.at(path));
+                check_step(mask, &sent, TYPE_DEPENDENT, self.violations.at(path));
                 StepFields::Refused
             }
             (_, Some(before)) => self.edited(message, path, before),
