@@ -94,9 +94,7 @@ impl AnalysisThreads {
         let mut memory = WorkMemory::for_current_call();
         let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
         let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);
-        if !memory.try_grow(bytes.min(most)) {
-            return Err(Error::Overloaded);
-        }
+        memory.grow(bytes.min(most))?;
         let work = stopping_with_call(analysis);
         let (sender, result) = oneshot::channel();
         let thread = thread::Builder::new().name("analysis".to_owned());

@@ -15,7 +15,7 @@ use http::HeaderMap;
 pub use self::{
     jwt::Tokens,
     keys::{KeyError, KeysRead},
-    sign::{SignError, sign},
+    sign::sign,
 };
 pub use crate::{
     config::{KeySource, SigningKey, TokenConfig, TokenGrant},

@@ -116,13 +116,14 @@ impl CallContext {
         CURRENT.try_with(Arc::clone).ok()
     }
 
-    /// Reserves memory for a response of this size until the current call ends. Returns false if it
-    /// does not fit into the memory that other calls leave.
-    pub fn try_reserve_response(bytes: usize) -> bool {
-        Self::current().is_none_or(|call| {
-            let response = &mut call.progress().response;
-            response.try_grow(bytes.saturating_sub(response.bytes()))
-        })
+    /// Reserves memory for a response of this size until the current call ends. Fails with
+    /// [`Error::Overloaded`] if it does not fit into the memory that other calls leave.
+    pub fn reserve_response(bytes: usize) -> Result<()> {
+        let Some(call) = Self::current() else {
+            return Ok(());
+        };
+        let response = &mut call.progress().response;
+        response.grow(bytes.saturating_sub(response.bytes()))
     }
 
     /// Records that the current call works on this many bytes. See [`Self::in_turns`].
@@ -288,31 +289,26 @@ impl WorkMemory {
         self.limits.memory.max()
     }
 
-    /// Holds this many additional bytes. Returns false, and holds no more, if they do not fit into
-    /// the memory that other calls leave.
-    pub fn try_grow(&mut self, bytes: usize) -> bool {
+    /// Holds this many additional bytes. Fails with [`Error::Overloaded`], and holds no more, if they do
+    /// not fit into the memory that other calls leave.
+    pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let more = self.limits.memory.try_take(bytes);
-        let fits = more.is_some();
-        match (&mut self.permit, more) {
-            (_, None) => drop(self.limits.reject("memory")),
-            (Some(permit), Some(more)) => permit.merge(more),
-            (none, more) => *none = more,
+        let more = more.ok_or_else(|| self.limits.reject("memory"))?;
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            none => *none = Some(more),
         }
-        fits
+        Ok(())
     }
 
-    /// Holds this many additional bytes for this resource. Fails with [`Error::Overloaded`] if they do not
-    /// fit into the memory that other calls leave. Fails with [`Error::TooLarge`] if they would never fit in
-    /// addition to the `other` bytes that this call holds.
+    /// Holds this many additional bytes for this resource. Fails as [`Self::grow`] does, and with
+    /// [`Error::TooLarge`] if they would never fit in addition to the `other` bytes that this call holds.
     pub fn hold(&mut self, resource: SizedResource, bytes: usize, other: usize) -> Result<()> {
         let limit = self.limit();
         if bytes.saturating_add(other) > limit {
             return Err(Error::TooLarge { resource, limit });
         }
-        match self.try_grow(bytes) {
-            true => Ok(()),
-            false => Err(Error::Overloaded),
-        }
+        self.grow(bytes)
     }
 
     /// Releases all but this many bytes.
@@ -331,10 +327,10 @@ mod tests {
         let limits = CallLimits::new(10 * 1024);
         let mut one = WorkMemory::new(limits);
         let mut other = WorkMemory::new(limits);
-        assert!(one.try_grow(6_000) && one.try_grow(100));
-        assert!(!other.try_grow(5_000));
+        assert!(one.grow(6_000).is_ok() && one.grow(100).is_ok());
+        assert!(other.grow(5_000).is_err());
         one.shrink_to(100);
-        assert!(other.try_grow(9 * 1024) && !other.try_grow(1024));
+        assert!(other.grow(9 * 1024).is_ok() && other.grow(1024).is_err());
         assert_eq!((one.bytes(), other.bytes()), (100, 9 * 1024));
         drop((one, other));
         assert_eq!(limits.bytes(), 0);

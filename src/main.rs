@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Context;
 use expertise::{
-    auth::{self, SignError},
+    auth::{self, KeyError},
     cli::{self, CliError, Command, Format},
     config::{
         AuthMode, Config, ConfigError, DatabaseCommandConfig, DatabaseConfig, DatabaseUrl,
@@ -64,12 +64,12 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
     let open = error.downcast_ref::<OpenError>();
     let command = error.downcast_ref::<CliError>();
     let whole = error.downcast_ref::<WholeDatabaseError>();
-    let sign = error.downcast_ref::<SignError>();
+    let key = error.downcast_ref::<KeyError>();
     start.is_some_and(StartError::is_wrong_setting)
         || open.is_some_and(OpenError::is_wrong_setting)
         || command.is_some_and(CliError::is_wrong_setting)
         || whole.is_some_and(WholeDatabaseError::is_wrong_setting)
-        || sign.is_some_and(SignError::is_wrong_setting)
+        || key.is_some_and(KeyError::is_wrong_setting)
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {

@@ -20,6 +20,7 @@ use tracing::{info, warn};
 use crate::{
     config::{KeySource, Secret},
     files, http_client,
+    pem::PemError,
     reload::{FILE_INTERVAL, Reloaded, Source},
 };
 
@@ -32,7 +33,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(10);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Why there are no keys at the start. Its text is one line.
+/// Why there are no keys that verify or sign tokens. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct KeyError {
@@ -49,9 +50,26 @@ impl KeyError {
         }
     }
 
+    /// A token that cannot be encoded: a bug.
+    pub(super) fn encoding() -> Self {
+        Self {
+            message: "the token cannot be encoded".to_owned(),
+            is_wrong_setting: false,
+        }
+    }
+
     /// Whether a setting names a file without keys. A URL may have keys later.
     pub fn is_wrong_setting(&self) -> bool {
         self.is_wrong_setting
+    }
+}
+
+impl From<PemError> for KeyError {
+    fn from(error: PemError) -> Self {
+        Self {
+            message: error.to_string(),
+            is_wrong_setting: true,
+        }
     }
 }
 

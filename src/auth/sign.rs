@@ -17,29 +17,8 @@ use crate::{
 /// Names the private key in errors.
 const PRIVATE_KEY_FILE: &str = "--private-key-file";
 
-/// Why no token was signed. Its text is one line.
-#[derive(Debug, thiserror::Error)]
-pub enum SignError {
-    /// The file of the secret cannot be used.
-    #[error(transparent)]
-    Secret(#[from] KeyError),
-    /// The file of the private key cannot be used.
-    #[error(transparent)]
-    PrivateKey(#[from] PemError),
-    /// A bug.
-    #[error("the token cannot be encoded")]
-    Encoding,
-}
-
-impl SignError {
-    /// Whether a setting must change.
-    pub fn is_wrong_setting(&self) -> bool {
-        !matches!(self, Self::Encoding)
-    }
-}
-
 /// Signs a token that is valid until it expires.
-pub fn sign(tokens: &TokenConfig<SigningKey>, grant: &TokenGrant) -> Result<String, SignError> {
+pub fn sign(tokens: &TokenConfig<SigningKey>, grant: &TokenGrant) -> Result<String, KeyError> {
     crypto::install();
     // A clock before 1970 counts as 1970, as when a token is checked.
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -56,7 +35,7 @@ pub fn sign(tokens: &TokenConfig<SigningKey>, grant: &TokenGrant) -> Result<Stri
     });
     let with_secret = |secret: &Secret| {
         let key = EncodingKey::from_secret(secret.expose().as_bytes());
-        encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Encoding)
+        encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| KeyError::encoding())
     };
     match &tokens.key {
         SigningKey::Secret(secret) => with_secret(secret),

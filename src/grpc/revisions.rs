@@ -11,7 +11,7 @@ use super::{
 use crate::{
     call_context::CallContext,
     domain::{
-        Error, Result,
+        Result,
         history::{self, RequestedRevision, RevisionAlias, RevisionName},
         ids::TaskId,
         import::Imported,
@@ -82,9 +82,7 @@ impl Call {
         let bytes = guide.memory.bytes();
         // From now on it counts as the response.
         drop(guide.memory);
-        if !CallContext::try_reserve_response(bytes) {
-            return Err(Error::Overloaded);
-        }
+        CallContext::reserve_response(bytes)?;
         Ok(GetRevisionResponse {
             revision: Some(task_revision(revision)),
             document: Some(guide.document),

@@ -181,11 +181,8 @@ impl Account {
             .acquire_many_owned(kib.clamp(MIN_LARGE_READ_KIB, MAX_LARGE_READ_KIB))
             .await
             .map_err(|_| Error::Internal("no large reads".to_owned()))?;
-        if CallContext::try_reserve_response(bytes) {
-            Ok(permit)
-        } else {
-            Err(Error::Overloaded)
-        }
+        CallContext::reserve_response(bytes)?;
+        Ok(permit)
     }
 
     /// Runs CPU-bound work of this weight, in KiB, on an analysis thread unless it is light.

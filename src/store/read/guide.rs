@@ -346,11 +346,8 @@ impl FoundTasks {
             return Err(Error::TooLarge { resource, limit });
         }
         let of_rows = (self.ids.len() + self.step_count) * MEMORY_PER_ROW;
-        if memory.try_grow(self.bytes * MEMORY_PER_BYTE + of_rows) {
-            Ok(memory)
-        } else {
-            Err(Error::Overloaded)
-        }
+        memory.grow(self.bytes * MEMORY_PER_BYTE + of_rows)?;
+        Ok(memory)
     }
 
     async fn read(

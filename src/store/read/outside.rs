@@ -17,7 +17,6 @@ use super::{
 use crate::{
     call_context::WorkMemory,
     domain::{
-        Error,
         analysis::{
             Criterion, GuideDraft, Outside, OutsideSetter, Variable, account_name, full_name,
         },
@@ -65,7 +64,7 @@ impl OutsideUses {
 
 /// Finds the observations outside a guide that set the names which it reads. With `replaced`, also finds
 /// the conditions outside that read the names which it sets; steps of the stored tasks `replaced` are
-/// not outside. Reserves the memory, and fails with [`Error::Overloaded`] if there is none.
+/// not outside. Reserves the memory, and fails with OVERLOADED if there is none.
 pub async fn find_outside_uses(
     scope: Scope<'_, impl ConnectionTrait>,
     draft: &GuideDraft,
@@ -104,9 +103,7 @@ pub async fn find_outside_uses(
     users.retain(|user| setters.ids.contains(&user.guid) || readers.ids.contains(&user.guid));
     let bytes: i64 = users.iter().map(|user| user.size).sum();
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if !memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
-        return Err(Error::Overloaded.into());
-    }
+    memory.grow(bytes.saturating_mul(MEMORY_PER_BYTE))?;
     let texts = read_texts(scope, &users).await?;
     Ok(OutsideUses {
         setters: setters.setters(&texts)?,
