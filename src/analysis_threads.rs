@@ -58,8 +58,8 @@ impl AnalysisThreads {
         analyze: impl Fn(&S, StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
         if weight > MAX_LIGHT_WEIGHT {
-            let both = move |stop: StopSignal<'_>| analyze(&prepare(stop)?, stop);
-            return self.run_on_own_thread(weight, both).await;
+            let work = move |stop: StopSignal<'_>| analyze(&prepare(stop)?, stop);
+            return self.run_on_own_thread(weight, work).await;
         }
         let prepared = prepare(NEVER).ok_or(Error::CallOver)?;
         let started = Instant::now();

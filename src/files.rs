@@ -47,12 +47,12 @@ pub(crate) fn check_private(file: &File) -> io::Result<()> {
 }
 
 fn is_private(mode: u32, owner: u32, user: u32) -> bool {
-    let of_others = if owner == 0 && user != 0 {
+    let forbidden = if owner == 0 && user != 0 {
         0o037
     } else {
         0o077
     };
-    mode & of_others == 0
+    mode & forbidden == 0
 }
 
 /// Reads a regular file.

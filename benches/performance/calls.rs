@@ -75,24 +75,26 @@ impl Call {
                     frame(&GetStepRequest { guid })
                 })
             }
-            Self::GetTask => of_each_task(GET_TASK, import(server, 20, 50).await, |guid| {
+            Self::GetTask => requests_per_task(GET_TASK, import(server, 20, 50).await, |guid| {
                 frame(&GetTaskRequest { guid })
             }),
-            Self::ListSteps => of_each_task(LIST_STEPS, import(server, 20, 150).await, |task| {
-                frame(&ListStepsRequest {
-                    task,
-                    page_size: 100,
-                    ..ListStepsRequest::default()
+            Self::ListSteps => {
+                requests_per_task(LIST_STEPS, import(server, 20, 150).await, |task| {
+                    frame(&ListStepsRequest {
+                        task,
+                        page_size: 100,
+                        ..ListStepsRequest::default()
+                    })
                 })
-            }),
+            }
             Self::ExportTask => {
-                of_each_task(EXPORT_TASK, import(server, 16, 1_000).await, |guid| {
+                requests_per_task(EXPORT_TASK, import(server, 16, 1_000).await, |guid| {
                     frame(&ExportTaskRequest { guid })
                 })
             }
             Self::ValidateTask => {
                 let guide = import_document(server, guide_with_conditions()).await;
-                of_each_task(VALIDATE_TASK, vec![guide], |guid| {
+                requests_per_task(VALIDATE_TASK, vec![guide], |guid| {
                     frame(&ValidateTaskRequest {
                         source: Some(validate_task_request::Source::Guid(guid)),
                         ..ValidateTaskRequest::default()
@@ -101,7 +103,7 @@ impl Call {
             }
             Self::PreviewTask => {
                 let guide = import_document(server, guide_with_conditions()).await;
-                of_each_task(PREVIEW_TASK, vec![guide], |guid| {
+                requests_per_task(PREVIEW_TASK, vec![guide], |guid| {
                     frame(&PreviewTaskRequest {
                         source: Some(preview_task_request::Source::Guid(guid)),
                         ..PreviewTaskRequest::default()
@@ -116,13 +118,15 @@ impl Call {
                 });
                 Requests::new(LIST_FINDINGS, move |_| request.clone())
             }
-            Self::CreateStep => of_each_task(CREATE_STEP, import(server, 1_000, 0).await, |task| {
-                let step = Step { task, ..step(0) };
-                frame(&CreateStepRequest {
-                    step: Some(step),
-                    ..CreateStepRequest::default()
+            Self::CreateStep => {
+                requests_per_task(CREATE_STEP, import(server, 1_000, 0).await, |task| {
+                    let step = Step { task, ..step(0) };
+                    frame(&CreateStepRequest {
+                        step: Some(step),
+                        ..CreateStepRequest::default()
+                    })
                 })
-            }),
+            }
             Self::UpdateStep => {
                 let steps = interleaved_steps(import(server, 100, 10).await);
                 Requests::new(UPDATE_STEP, move |number| {
@@ -179,9 +183,9 @@ async fn write_translations(server: &Server) -> Requests {
         };
         let response: ListTranslationWorkResponse =
             server.call(LIST_TRANSLATION_WORK, &request).await;
-        let mut of_steps = response.work;
-        of_steps.retain(|work| work.guid != task.guid);
-        work.push(of_steps);
+        let mut step_work = response.work;
+        step_work.retain(|work| work.guid != task.guid);
+        work.push(step_work);
     }
     Requests::new(WRITE_TRANSLATIONS, move |number| {
         let translation = |work: &TranslationWork| AutomaticTranslation {
@@ -197,7 +201,11 @@ async fn write_translations(server: &Server) -> Requests {
 }
 
 /// A request for each task in turn.
-fn of_each_task(path: &'static str, tasks: Vec<Task>, request: fn(String) -> Bytes) -> Requests {
+fn requests_per_task(
+    path: &'static str,
+    tasks: Vec<Task>,
+    request: fn(String) -> Bytes,
+) -> Requests {
     let requests: Vec<_> = tasks.into_iter().map(|task| request(task.guid)).collect();
     Requests::new(path, move |number| {
         requests[number % requests.len()].clone()
@@ -208,8 +216,8 @@ fn of_each_task(path: &'static str, tasks: Vec<Task>, request: fn(String) -> Byt
 /// its task.
 fn interleaved_steps(tasks: Vec<Task>) -> Vec<String> {
     let size = tasks.first().map_or(0, |task| task.steps.len());
-    let of_each = |index: usize| tasks.iter().map(move |task| task.steps[index].clone());
-    (0..size).flat_map(of_each).collect()
+    let nth_steps = |index: usize| tasks.iter().map(move |task| task.steps[index].clone());
+    (0..size).flat_map(nth_steps).collect()
 }
 
 /// Imports tasks, each with this many steps.

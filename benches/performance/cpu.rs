@@ -34,11 +34,11 @@ fn stat(process: u32) -> Option<(u32, Duration)> {
     Some((number(1)?, TICK * (number(11)? + number(12)?)))
 }
 
-pub fn of_process(process: u32) -> Duration {
+pub fn process_time(process: u32) -> Duration {
     stat(process).map_or(Duration::ZERO, |(_, used)| used)
 }
 
-pub fn of_process_and_children(first: u32) -> Duration {
+pub fn process_tree_time(first: u32) -> Duration {
     fs::read_dir("/proc")
         .expect("/proc")
         .flatten()

@@ -106,12 +106,12 @@ async fn measure(options: &Options, testbed: &Testbed) -> Vec<Row> {
     };
     let mut requests = Vec::new();
     for call in calls {
-        let mut of_call = Vec::new();
+        let mut call_requests = Vec::new();
         for build in &builds {
             let seconds = (load.warm_up + load.time).as_secs_f64() * f64::from(options.rounds);
-            of_call.push(Arc::new(call.prepare(build, seconds).await));
+            call_requests.push(Arc::new(call.prepare(build, seconds).await));
         }
-        requests.push(of_call);
+        requests.push(call_requests);
     }
     for build in &builds {
         build.run_maintenance().await;

@@ -91,8 +91,8 @@ impl Server {
     /// CPU time of the server and its database so far.
     pub fn cpu_time(&self) -> CpuTime {
         CpuTime {
-            server: cpu::of_process(self.process.id()),
-            database: self.postmaster.map(cpu::of_process_and_children),
+            server: cpu::process_time(self.process.id()),
+            database: self.postmaster.map(cpu::process_tree_time),
         }
     }
 

@@ -13,7 +13,7 @@ The service finds mistakes in guides. [ValidateTask](reference.md#validatetask) 
 
 - **Options.** A request can disable a rule or change its severity (`options.rules`), and suppress single findings (`options.suppress`).
 - **Exactness.** Rules about walkthroughs are decided exactly. If the bounded search cannot decide a question, there is no finding, and the question counts in `counts.undecided`.
-- **Files.** `expertise lint` checks stored guides and files. It checks files without a server, so it skips the rules about other guides of the account: {of_account}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). With `--closed`, the files are all guides, so it finds such variables, too. `translation/outdated` and `translation/locked-outdated` are found only in stored guides, because files do not record which translations are outdated.
+- **Files.** `expertise lint` checks stored guides and files. It checks files without a server, so it skips the rules about other guides of the account: {account_rules}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). With `--closed`, the files are all guides, so it finds such variables, too. `translation/outdated` and `translation/locked-outdated` are found only in stored guides, because files do not record which translations are outdated.
 - **Published.** A task or step is shown if its `published` is 1, and hidden with any other number. `step/unknown-published` reports other numbers of steps; no rule reports those of tasks.
 - **Titles of subtask steps.** The title in a language is the translation of the step or, without one, the name of its task in that language. If both are missing, the rules `translation/…` report the title. If the task is validated together with the guide, the finding is reported for the task instead. Without the account, other tasks are unknown and not reported.
 - **Unanswered variables in previews.** If a variable has no answer and only observations of the guide set it, it counts as unanswered once all these observations are hidden. That can hide more observations, and so on until nothing changes. If no observation is left to ask (`next_observation` is empty), all remaining variables of the guide count as unanswered, and only unknown variables from outside leave steps undetermined. `hidden_answers` names answers to hidden questions; they still count.
@@ -22,11 +22,11 @@ The service finds mistakes in guides. [ValidateTask](reference.md#validatetask) 
 
 /// The page in GitHub's Markdown.
 pub fn write() -> String {
-    let of_account = Rule::ALL.iter().filter(|rule| rule.needs_account());
-    let of_account: Vec<String> = of_account
+    let account_rules = Rule::ALL.iter().filter(|rule| rule.needs_account());
+    let account_rules: Vec<String> = account_rules
         .map(|rule| format!("`{}`", rule.text().id))
         .collect();
-    let mut page = HEAD.replace("{of_account}", &of_account.join(", "));
+    let mut page = HEAD.replace("{account_rules}", &account_rules.join(", "));
     page.push_str("\n| Severity | Rules |\n|---|---|\n");
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
         let texts = Rule::ALL.iter().map(|rule| rule.text());

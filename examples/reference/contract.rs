@@ -92,7 +92,7 @@ pub fn http(rpc: &MethodDescriptor) -> Option<(String, String)> {
 }
 
 /// The `google.api.field_behavior` of a field in words, without the frequent `OPTIONAL`.
-pub fn behaviours(field: &FieldDescriptor) -> Vec<String> {
+pub fn behaviors(field: &FieldDescriptor) -> Vec<String> {
     let options = field.options();
     let Some((Kind::Enum(behaviour), Value::List(set))) =
         annotation(&options, "google.api.field_behavior")

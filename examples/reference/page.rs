@@ -17,7 +17,7 @@ use self::{
     catalogue::{catalogue, entry},
     contract::{Contract, ERROR_REASON},
     prose::Prose,
-    rpc_examples::{RpcExamples, call_of},
+    rpc_examples::{RpcExamples, call_name},
 };
 
 const HEAD: &str = "\
@@ -51,18 +51,23 @@ pub async fn write() -> anyhow::Result<String> {
     }
     writeln!(page, "\n## Messages")?;
     for message in &contract.messages {
-        writeln!(page, "\n### {}\n\n{}", message.name(), prose.of(message)?)?;
+        writeln!(
+            page,
+            "\n### {}\n\n{}",
+            message.name(),
+            prose.comment(message)?
+        )?;
         table::write_fields(&mut page, message, &prose)?;
     }
     writeln!(page, "\n## Enums")?;
     for kind in &contract.enums {
-        writeln!(page, "\n### {}\n\n{}", kind.name(), prose.of(kind)?)?;
+        writeln!(page, "\n### {}\n\n{}", kind.name(), prose.comment(kind)?)?;
         table::write_values(&mut page, kind, &prose)?;
     }
-    let text = prose.of(&contract.reasons)?;
+    let text = prose.comment(&contract.reasons)?;
     writeln!(page, "\n## Error reasons\n\n{text}")?;
-    let of_every_rpc = links(&catalogue().reasons_of_every_call);
-    writeln!(page, "\nEvery rpc can fail with {of_every_rpc}.")?;
+    let common_reasons = links(&catalogue().reasons_of_every_call);
+    writeln!(page, "\nEvery rpc can fail with {common_reasons}.")?;
     table::write_reasons(&mut page, &contract.reasons, &prose)?;
     Ok(page)
 }
@@ -87,22 +92,27 @@ fn write_service(
     prose: &Prose,
     examples: &RpcExamples,
 ) -> anyhow::Result<()> {
-    writeln!(page, "\n## {}\n\n{}", service.name(), prose.of(service)?)?;
+    writeln!(
+        page,
+        "\n## {}\n\n{}",
+        service.name(),
+        prose.comment(service)?
+    )?;
     for rpc in service.methods() {
-        writeln!(page, "\n### {}\n\n{}", rpc.name(), prose.of(&rpc)?)?;
+        writeln!(page, "\n### {}\n\n{}", rpc.name(), prose.comment(&rpc)?)?;
         let (verb, path) = contract::http(&rpc).context("an rpc without an HTTP path")?;
         let (verb, full) = (verb.to_uppercase(), rpc.full_name());
         let (service, name) = full.rsplit_once('.').context("an rpc without a service")?;
         writeln!(page, "\n`{service}/{name}`, as HTTP `{verb} {path}`")?;
         write_message(page, &rpc, "Request", &rpc.input(), prose)?;
         write_message(page, &rpc, "Response", &rpc.output(), prose)?;
-        let own = links(&entry(&call_of(&rpc)).reasons);
+        let own = links(&entry(&call_name(&rpc)).reasons);
         writeln!(
             page,
             "\n**Fails with** {own}, and [what every rpc can fail with](#error-reasons)."
         )?;
         let example = examples
-            .of(rpc.name())
+            .find(rpc.name())
             .context("an rpc without an example")?;
         writeln!(page, "\n{example}")?;
     }

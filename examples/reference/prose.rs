@@ -53,7 +53,7 @@ impl Prose {
     ///
     /// # Errors
     /// When it has none.
-    pub fn of(&self, part: &impl Part) -> anyhow::Result<String> {
+    pub fn comment(&self, part: &impl Part) -> anyhow::Result<String> {
         Ok(self.linked(&self.plain(part)?))
     }
 

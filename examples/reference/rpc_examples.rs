@@ -65,7 +65,7 @@ impl RpcExamples {
         examples.map(Self)
     }
 
-    pub fn of(&self, rpc: &str) -> Option<&String> {
+    pub fn find(&self, rpc: &str) -> Option<&String> {
         self.0.get(rpc)
     }
 }
@@ -79,7 +79,7 @@ async fn call_all(
         .connect()
         .await?;
     let methods = contract.services.iter().flat_map(|it| it.methods());
-    let methods: BTreeMap<_, _> = methods.map(|rpc| (call_of(&rpc), rpc)).collect();
+    let methods: BTreeMap<_, _> = methods.map(|rpc| (call_name(&rpc), rpc)).collect();
     let mut examples = BTreeMap::new();
     for (call, rpc) in &methods {
         let mut account = Account {
@@ -104,7 +104,7 @@ async fn call_all(
 }
 
 /// The name of an rpc in the catalogue, such as `TaskService/GetTask`.
-pub fn call_of(rpc: &MethodDescriptor) -> String {
+pub fn call_name(rpc: &MethodDescriptor) -> String {
     format!("{}/{}", rpc.parent_service().name(), rpc.name())
 }
 
@@ -131,7 +131,7 @@ impl Account<'_> {
         let response = send(self.channel.clone(), &self.name, rpc, request).await;
         let response = response.with_context(|| format!("{call} fails"))?;
         let received = self.stand_ins.shown(&response)?;
-        Ok((sent, received, serde_json::from_str(&json_of(&response)?)?))
+        Ok((sent, received, serde_json::from_str(&to_json(&response)?)?))
     }
 }
 
@@ -193,7 +193,7 @@ impl Decoder for DynamicCodec {
     }
 }
 
-fn json_of(message: &DynamicMessage) -> anyhow::Result<String> {
+fn to_json(message: &DynamicMessage) -> anyhow::Result<String> {
     let mut json = Vec::new();
     let options = SerializeOptions::new().use_proto_field_name(true);
     message.serialize_with_options(&mut serde_json::Serializer::pretty(&mut json), &options)?;
@@ -211,7 +211,7 @@ struct StandIns {
 impl StandIns {
     /// A message in JSON with stand-ins, cut off if it is long.
     fn shown(&mut self, message: &DynamicMessage) -> anyhow::Result<String> {
-        let json = json_of(message)?;
+        let json = to_json(message)?;
         let mut lines = folded(json.lines().map(|line| self.line(line)));
         if lines.len() > MAX_LINES_IF_WHOLE {
             lines.truncate(MAX_LINES);

@@ -20,7 +20,7 @@ pub fn write_fields(
 ) -> anyhow::Result<()> {
     for choice in message.oneofs().filter(|choice| !choice.is_synthetic()) {
         let fields: Vec<_> = choice.fields().map(|f| format!("`{}`", f.name())).collect();
-        let text = prose.of(&choice)?;
+        let text = prose.comment(&choice)?;
         writeln!(
             page,
             "\n`{}`, one of {}: {text}",
@@ -39,7 +39,7 @@ pub fn write_fields(
         writeln!(
             page,
             "| `{name}` | {number} | {} | {text} |",
-            kind_of(&field)
+            field_type(&field)
         )?;
     }
     Ok(())
@@ -75,7 +75,7 @@ pub fn write_reasons(
 }
 
 /// The type of a field and its `field_behavior`.
-fn kind_of(field: &FieldDescriptor) -> String {
+fn field_type(field: &FieldDescriptor) -> String {
     let mut text = match field.kind() {
         Kind::Message(entry) if field.is_map() => {
             let key = linked(&entry.map_entry_key_field().kind());
@@ -88,9 +88,9 @@ fn kind_of(field: &FieldDescriptor) -> String {
         }
         kind => linked(&kind),
     };
-    let behaviours = contract::behaviours(field);
-    if !behaviours.is_empty() {
-        text.push_str(&format!("<br>*{}*", behaviours.join(", ")));
+    let behaviors = contract::behaviors(field);
+    if !behaviors.is_empty() {
+        text.push_str(&format!("<br>*{}*", behaviors.join(", ")));
     }
     text
 }

@@ -201,7 +201,7 @@ impl Changes {
                 return Ok(());
             }
         }
-        StepSize::of(&after).check(context.max_message_bytes)?;
+        StepSize::for_step(&after).check(context.max_message_bytes)?;
         let former = before.as_ref().map(|step| &step.content.external_id);
         let claimed = ClaimedBy::StepOf(after.task);
         self.claim_id(

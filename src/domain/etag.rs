@@ -23,7 +23,7 @@ use super::{
 pub struct Etag(String);
 
 impl Etag {
-    pub fn of(guid: Uuid, row_version: &RowVersion) -> Self {
+    pub fn for_row_version(guid: Uuid, row_version: &RowVersion) -> Self {
         Self::for_version(guid, row_version.version, row_version.modified)
     }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Etag {
 pub struct GuideEtag(String);
 
 impl GuideEtag {
-    pub fn of(guide: &TaskTree) -> Self {
+    pub fn for_guide(guide: &TaskTree) -> Self {
         // The version of a task also covers the order of its steps.
         let mut row_versions: Vec<(Uuid, &RowVersion)> = Vec::new();
         for TaskTree { task, steps, .. } in guide.all() {
@@ -136,9 +136,10 @@ mod tests {
             modified: Timestamp(modified),
             ..RowVersion::first(Timestamp(0))
         };
-        let expected = ExpectedEtag::parse(&Etag::of(one, &row_version(7, 1)).into_string());
+        let expected =
+            ExpectedEtag::parse(&Etag::for_row_version(one, &row_version(7, 1)).into_string());
         let matches = |guid, version, modified| {
-            let etag = Etag::of(guid, &row_version(version, modified));
+            let etag = Etag::for_row_version(guid, &row_version(version, modified));
             expected.check(&etag, ResourceId::Task(TaskId(one))).is_ok()
         };
         assert!(matches(one, 7, 1));

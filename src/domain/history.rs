@@ -22,7 +22,7 @@ mod edits;
 
 pub use edits::{
     HistoryChange, HistoryEdit, HistoryState, NewRevision, NewestRevision, RequestedRevision,
-    RevisionAliases, RevisionContent, aliases_of, check_requested_count, set_alias,
+    RevisionAliases, RevisionContent, check_requested_count, revision_aliases, set_alias,
 };
 
 pub const MAX_REQUESTED_REVISIONS: usize = 1_000;

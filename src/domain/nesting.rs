@@ -50,7 +50,7 @@ impl DepthLimit {
 
     /// The limit for a value that nests this many messages below its step; `None` if every task may
     /// have it.
-    fn of_value(messages: usize, at: &Path<'_>) -> Option<Self> {
+    fn for_value(messages: usize, at: &Path<'_>) -> Option<Self> {
         // A step of the outermost document is the second level of messages. Each nested document
         // adds four: step, question, answer, document.
         let max_depth = (MAX_NESTED_MESSAGES + 2).saturating_sub(messages) / 4;
@@ -68,9 +68,9 @@ impl DepthLimit {
     }
 }
 
-pub fn limits_of_step(content: &StepContent, at: &Path<'_>) -> Vec<DepthLimit> {
+pub fn step_depth_limits(content: &StepContent, at: &Path<'_>) -> Vec<DepthLimit> {
     let instructions = at.field("instructions");
-    let mut limits = limits_of_instructions(&content.instructions, 0, &instructions);
+    let mut limits = instruction_depth_limits(&content.instructions, 0, &instructions);
     if let Some(looping) = &content.looping {
         let at = at.field("looping");
         let values = [
@@ -81,29 +81,29 @@ pub fn limits_of_step(content: &StepContent, at: &Path<'_>) -> Vec<DepthLimit> {
             if let Some(Json(value)) = value {
                 // The looping and the value itself.
                 let messages = 2 + wire_depth(value);
-                limits.extend(DepthLimit::of_value(messages, &at.field(field)));
+                limits.extend(DepthLimit::for_value(messages, &at.field(field)));
             }
         }
     }
     let translations = at.field("translations");
     for (language, translation) in &content.translations {
         let at = translations.key(language.as_str());
-        limits.extend(limits_of_translation(translation, &at));
+        limits.extend(translation_depth_limits(translation, &at));
     }
     limits
 }
 
 /// The limits of the JSON values of a step's translation.
-pub fn limits_of_translation(translation: &StepTranslation, at: &Path<'_>) -> Vec<DepthLimit> {
+pub fn translation_depth_limits(translation: &StepTranslation, at: &Path<'_>) -> Vec<DepthLimit> {
     // The entry of the map and the translation.
-    limits_of_instructions(&translation.instructions, 2, &at.field("instructions"))
+    instruction_depth_limits(&translation.instructions, 2, &at.field("instructions"))
 }
 
 /// The limits of instructions that are nested in this many messages below their step.
-fn limits_of_instructions(list: &[Instruction], within: usize, at: &Path<'_>) -> Vec<DepthLimit> {
+fn instruction_depth_limits(list: &[Instruction], within: usize, at: &Path<'_>) -> Vec<DepthLimit> {
     let limit = |(index, Instruction(members)): (usize, &Instruction)| {
         let messages = within + 1 + object_wire_depth(members);
-        DepthLimit::of_value(messages, &at.index(index))
+        DepthLimit::for_value(messages, &at.index(index))
     };
     list.iter().enumerate().filter_map(limit).collect()
 }

@@ -199,7 +199,7 @@ mod tests {
     }
 
     impl Places {
-        fn of(count: usize) -> Self {
+        fn new(count: usize) -> Self {
             let (all, numbering) = arrange(&vec![None; count], Numbering::default());
             Self { all, numbering }
         }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_list_inserted_step_by_step_into_one_gap_needs_no_renumbering() {
-        let mut places = Places::of(2);
+        let mut places = Places::new(2);
         for index in 0..1_000 {
             assert!(!places.insert(Some(index)), "{index}");
         }
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn an_exhausted_gap_is_renumbered() {
-        let mut places = Places::of(2);
+        let mut places = Places::new(2);
         let renumbered = (0..300).filter(|_| places.insert(Some(0))).count();
         assert!((1..=15).contains(&renumbered), "{renumbered}");
         assert!(places.are_sorted());
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_new_numbering_has_the_next_number() {
-        let places = Places::of(2);
+        let places = Places::new(2);
         let exchanged = [places.all.get(1).copied(), places.all.first().copied()];
         let numbering = Numbering {
             epoch: 5,
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn an_appended_step_comes_after_a_deleted_last_one() {
-        let mut places = Places::of(3);
+        let mut places = Places::new(3);
         let deleted = places.all.pop();
         places.insert(None);
         assert!(places.all.last() > deleted.as_ref());

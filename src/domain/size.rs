@@ -33,7 +33,7 @@ pub struct StepSize {
 }
 
 impl StepSize {
-    pub fn of(step: &Step) -> Self {
+    pub fn for_step(step: &Step) -> Self {
         // Every field is named, so that none is forgotten.
         let StepContent {
             body,
@@ -139,7 +139,10 @@ pub fn external_id_bytes(id: Option<&ExternalId>) -> usize {
 
 /// The maximum bytes of a task and its steps in an export.
 pub fn exported_bytes<'s>(task: &Task, steps: impl IntoIterator<Item = &'s Step>) -> usize {
-    let steps = steps.into_iter().map(StepSize::of).map(StepSize::total);
+    let steps = steps
+        .into_iter()
+        .map(StepSize::for_step)
+        .map(StepSize::total);
     let bytes = steps.fold(task_size(task), i64::saturating_add);
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -371,7 +371,7 @@ impl Step {
     }
 
     pub fn etag(&self) -> Etag {
-        Etag::of(self.guid.0, &self.row_version)
+        Etag::for_row_version(self.guid.0, &self.row_version)
     }
 
     pub fn managed_tasks(&self) -> Vec<TaskId> {

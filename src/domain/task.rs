@@ -231,13 +231,13 @@ impl Task {
     }
 
     pub fn etag(&self) -> Etag {
-        Etag::of(self.guid.0, &self.row_version)
+        Etag::for_row_version(self.guid.0, &self.row_version)
     }
 }
 
 impl LockedTask {
     pub fn etag(&self) -> Etag {
-        Etag::of(self.guid.0, &self.row_version)
+        Etag::for_row_version(self.guid.0, &self.row_version)
     }
 
     pub fn referenced(&self) -> ReferencedTask {

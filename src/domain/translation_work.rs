@@ -22,7 +22,7 @@ pub const MAX_ITEMS_WRITTEN: usize = 100;
 pub struct SourceDigest(pub [u8; 16]);
 
 impl SourceDigest {
-    fn of<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Self {
+    fn from_parts<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Self {
         let mut hash = Sha256::default();
         for part in parts {
             let length = part.map_or(u64::MAX, |part| part.len() as u64);
@@ -33,13 +33,13 @@ impl SourceDigest {
     }
 
     pub fn for_task(name: &str) -> Self {
-        Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
+        Self::from_parts([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
 
     /// The digest of a step's texts, from its title and [`SourceDigest::for_content`]. The title of
     /// a subtask step can change without its content being read.
     pub fn for_step(title: &str, content: SourceDigest) -> Self {
-        Self::of([
+        Self::from_parts([
             Some(b"step".as_slice()),
             Some(title.as_bytes()),
             Some(&content.0),
@@ -68,7 +68,7 @@ impl SourceDigest {
             .chain(instructions.iter().map(|json| Some(json.as_slice())))
             .chain([None])
             .chain(question.map(|text| Some(text.as_bytes())));
-        Self::of(parts)
+        Self::from_parts(parts)
     }
 }
 

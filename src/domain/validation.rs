@@ -7,10 +7,10 @@
 mod conditions;
 mod conflict;
 mod content;
+mod document_set;
 mod finding;
 mod formula;
 mod observations;
-mod offline;
 mod options;
 mod reachability;
 mod report;
@@ -27,8 +27,8 @@ use crate::domain::{
     ids::TaskId,
 };
 
+pub use document_set::{DocumentSet, OfflineFindings, UncheckedVariable};
 pub use finding::{Finding, FindingPlace};
-pub use offline::{DocumentSet, OfflineFindings, UncheckedVariable};
 pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, Suppression, ValidationOptions,
 };
@@ -67,7 +67,7 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     Finding::sort(&mut findings);
     findings.dedup_by(|later, earlier| {
         let is_equal = later == earlier;
-        *counts.of(later.severity) -= usize::from(is_equal);
+        *counts.count_mut(later.severity) -= usize::from(is_equal);
         is_equal
     });
     Some((findings, counts))
@@ -81,7 +81,7 @@ pub fn too_large(task: TaskId, max_bytes: usize, options: &ValidationOptions) ->
         ..FindingPlace::default()
     };
     let facts = json!({ "limit": "bytes", "most": max_bytes });
-    let message = format!("The guide has more than {max_bytes} bytes, and is not looked at.");
+    let message = format!("The guide has more than {max_bytes} bytes and is not analyzed.");
     let mut finding = Finding::new(Rule::TooLarge, place, (0, None), facts, message);
     finding.severity = options.severity(finding.rule, finding.severity)?;
     (!options.suppresses(&finding)).then_some(finding)

@@ -67,7 +67,7 @@ impl ComparedGuide {
             } => Error::task_not_found(task, "task"),
             error => error,
         })?;
-        let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());
+        let (etag, bytes) = (GuideEtag::for_guide(&tree), tree.bytes());
         let mut memory = WorkMemory::for_current_call();
         memory.hold(SizedResource::Guide, 2 * bytes, other)?;
         Ok(Self {

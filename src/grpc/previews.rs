@@ -219,7 +219,7 @@ fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion>
         value: shown.map(text),
         link: id(answer
             .link
-            .and_then(|task| page.preview.guide.guid_of(task))),
+            .and_then(|task| page.preview.guide.task_guid(task))),
     });
     Some(v1::PreviewQuestion {
         name: feedback.name.as_str().to_owned(),

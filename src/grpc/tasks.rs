@@ -130,7 +130,7 @@ impl Call {
         let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
         let tree = self.account.export_task(id).await?;
         Ok(ExportTaskResponse {
-            guide_etag: GuideEtag::of(&tree).into_string(),
+            guide_etag: GuideEtag::for_guide(&tree).into_string(),
             document: Some(encode::document(tree)),
         })
     }

@@ -56,7 +56,7 @@ pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
     static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::for_api);
     let fields = wire::fields(guide)?;
     let documents = fields.iter().filter(|field| field.number == 1);
-    let elements = documents.map(|field| SIZES.of_document(field.content));
+    let elements = documents.map(|field| SIZES.document_bytes(field.content));
     Some(2 * guide.len() + elements.sum::<usize>())
 }
 
@@ -120,7 +120,7 @@ mod tests {
                 task: None,
                 steps: vec![step],
             };
-            DecodedSizes::for_api().of_document(&document.encode_to_vec()[..])
+            DecodedSizes::for_api().document_bytes(&document.encode_to_vec()[..])
         };
         for value in [
             json!(null),

@@ -63,7 +63,7 @@ impl DecodedSizes {
     pub fn for_api() -> Self {
         // The descriptors are valid: the tests read them.
         let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
-        let schema = Schema::of(&set);
+        let schema = Schema::new(&set);
         let messages = schema.messages.values();
         let mut sizes = Self {
             requests: HashMap::new(),
@@ -85,16 +85,16 @@ impl DecodedSizes {
 
     /// The memory that the elements of a request take, without their texts, which are as long as in
     /// the message. Counting stops above `limit`, and where the message cannot be decoded.
-    pub fn of_request(&self, rpc: &str, message: impl Buf, limit: usize) -> usize {
-        self.of_message(self.requests.get(rpc).copied(), message, limit)
+    pub fn request_bytes(&self, rpc: &str, message: impl Buf, limit: usize) -> usize {
+        self.message_bytes(self.requests.get(rpc).copied(), message, limit)
     }
 
     /// The same for the elements of a document.
-    pub fn of_document(&self, document: impl Buf) -> usize {
-        self.of_message(self.document, document, usize::MAX)
+    pub fn document_bytes(&self, document: impl Buf) -> usize {
+        self.message_bytes(self.document, document, usize::MAX)
     }
 
-    fn of_message(&self, index: Option<usize>, mut message: impl Buf, limit: usize) -> usize {
+    fn message_bytes(&self, index: Option<usize>, mut message: impl Buf, limit: usize) -> usize {
         let mut counter = Counter {
             sizes: self,
             bytes: 0,
@@ -113,7 +113,7 @@ struct Schema<'a> {
 }
 
 impl<'a> Schema<'a> {
-    fn of(set: &'a FileDescriptorSet) -> Self {
+    fn new(set: &'a FileDescriptorSet) -> Self {
         let mut schema = Self {
             messages: BTreeMap::new(),
         };
@@ -261,11 +261,11 @@ impl Counter<'_> {
             }
             match (content, wire_type) {
                 (Content::Message(inner), WireType::LengthDelimited) if depth > 0 => {
-                    let rest = rest_behind_field(buffer, end)?;
+                    let rest = rest_after_field(buffer, end)?;
                     self.count(inner, buffer, rest, depth - 1)?;
                 }
                 (Content::Packed, WireType::LengthDelimited) => {
-                    let rest = rest_behind_field(buffer, end)?;
+                    let rest = rest_after_field(buffer, end)?;
                     let length = buffer.remaining() - rest;
                     self.bytes += length * WORD_BYTES;
                     buffer.advance(length);
@@ -279,7 +279,7 @@ impl Counter<'_> {
 
 /// Reads the length of a field, and returns how many bytes are left after the field. Returns `None`
 /// if the field is longer than the message, after which `end` bytes are left.
-fn rest_behind_field(buffer: &mut impl Buf, end: usize) -> Option<usize> {
+fn rest_after_field(buffer: &mut impl Buf, end: usize) -> Option<usize> {
     let length = decode_length_delimiter(&mut *buffer).ok()?;
     let rest = buffer.remaining().checked_sub(length)?;
     (rest >= end).then_some(rest)

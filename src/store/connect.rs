@@ -18,7 +18,7 @@ use super::WriteMode;
 use crate::config::{DatabaseUrl, TableLayout};
 
 use migrations::{is_distributed, page_key, prepare_schema};
-use postgres_server::{check_permissions, check_server, to_serve};
+use postgres_server::{check_permissions, check_server, serving_permissions};
 use probe::HealthProbe;
 
 pub use connect_failure::refusal;
@@ -218,7 +218,7 @@ async fn prepare(
     }
     let change = prepare_schema(db, migrate, options.layout, mode).await?;
     if is_postgres && options.serves {
-        check_permissions(db, to_serve()).await?;
+        check_permissions(db, serving_permissions()).await?;
     }
     Ok(change)
 }

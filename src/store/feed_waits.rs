@@ -62,7 +62,7 @@ impl Default for FeedWaits {
 #[derive(Clone, Default)]
 struct Feed {
     news: watch::Sender<FeedNews>,
-    looked: Arc<tokio::sync::Mutex<Looked>>,
+    scan: Arc<tokio::sync::Mutex<FeedScan>>,
 }
 
 /// What is new in a feed, as far as this server knows.
@@ -76,7 +76,7 @@ struct FeedNews {
 
 /// What one call has read from a feed, shared by all calls that wait for changes of a task.
 #[derive(Default)]
-struct Looked {
+struct FeedScan {
     /// All entries up to here have been read; `None` before the first read.
     cursor: Option<FeedCursor>,
     /// `tasks` covers all entries from this position on.
@@ -87,7 +87,7 @@ struct Looked {
     wakes: u64,
 }
 
-impl Looked {
+impl FeedScan {
     /// Reads the new entries. The first read starts after `start`.
     async fn read(&mut self, account: &Account, start: FeedCursor) -> Result<()> {
         // If this fails, the next read starts over.
@@ -190,7 +190,7 @@ impl FeedWatch {
     pub fn wait<'a>(
         self,
         cursor: &'a mut FeedCursor,
-        of_task: Option<(&'a Account, TaskId)>,
+        task_filter: Option<(&'a Account, TaskId)>,
     ) -> Result<Option<impl Future<Output = ()> + Send + use<'a>>> {
         let place = match self.places.try_acquire_owned() {
             Ok(place) if self.feed.news.receiver_count() <= MAX_ACCOUNT_WAITING => place,
@@ -198,7 +198,7 @@ impl FeedWatch {
             _ => return Err(Error::Overloaded),
         };
         // Drops the sender, so that `wait_for` fails at shutdown.
-        let (looked, mut news, mut wakes) = (self.feed.looked, self.news, self.wakes);
+        let (scan, mut news, mut wakes) = (self.feed.scan, self.news, self.wakes);
         Ok(Some(async move {
             let _place = place;
             loop {
@@ -208,25 +208,27 @@ impl FeedWatch {
                     return;
                 }
                 sleep(GATHER_TIME).await;
-                let Some((account, task)) = of_task else {
+                let Some((account, task)) = task_filter else {
                     return;
                 };
-                let mut looked = looked.lock().await;
+                let mut scan = scan.lock().await;
                 let FeedNews { head, wakes: now } = *news.borrow();
-                let seen = looked.cursor.map_or(-1, |cursor| cursor.position);
-                if seen < head || looked.wakes < now {
+                let seen = scan.cursor.map_or(-1, |cursor| cursor.position);
+                if seen < head || scan.wakes < now {
                     // The call will get this error itself.
-                    if looked.read(account, *cursor).await.is_err() {
+                    if scan.read(account, *cursor).await.is_err() {
                         return;
                     }
-                    looked.wakes = now;
+                    scan.wakes = now;
                 }
-                if looked.may_have(task, cursor.position) {
+                if scan.may_have(task, cursor.position) {
                     return;
                 }
-                let until = looked.cursor.filter(|it| it.position > cursor.position);
+                let until = scan
+                    .cursor
+                    .filter(|scanned| scanned.position > cursor.position);
                 *cursor = until.unwrap_or(*cursor);
-                wakes = looked.wakes;
+                wakes = scan.wakes;
             }
         }))
     }

@@ -9,7 +9,7 @@ pub mod deleted_steps;
 mod guide;
 mod index_work;
 mod name_users;
-mod outside;
+mod outside_uses;
 mod preview;
 pub mod references;
 pub mod revisions;

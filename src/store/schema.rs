@@ -24,7 +24,7 @@ pub const CHANGES_SEQUENCE: &str = "changes_seq";
 
 /// The version of the JSON in `content` columns. Defaults of serde cover added fields. Any other
 /// change needs a new version, or a migration once it is released.
-const CONTENT_FORM: &str = "2";
+const CONTENT_VERSION: &str = "2";
 
 /// A digest of the statements of the first `migrations` migrations. It distinguishes schemas of the same
 /// name that different commits create. Line breaks do not affect it.
@@ -34,7 +34,7 @@ pub fn digest(migrations: usize) -> [u8; 32] {
         .take(migrations)
         .flatten()
         .flat_map(|statement| statement.split_whitespace().chain([";"]))
-        .fold(Sha256::default().with(CONTENT_FORM), |digest, word| {
+        .fold(Sha256::default().with(CONTENT_VERSION), |digest, word| {
             digest.with(word).with(" ")
         })
         .finish()
@@ -43,7 +43,7 @@ pub fn digest(migrations: usize) -> [u8; 32] {
 pub struct SchemaTable {
     pub name: &'static str,
     /// Whether its rows belong to accounts. Calls change only such tables.
-    pub is_of_accounts: bool,
+    pub belongs_to_accounts: bool,
 }
 
 /// All tables that migrations create.

@@ -243,13 +243,13 @@ impl Guide {
     pub fn conditions(&self) -> impl Iterator<Item = &CompiledCondition> {
         self.tasks.iter().flat_map(|task| {
             let steps = task.steps.iter().flatten();
-            let of_steps = steps.flat_map(|step| &step.conditions);
-            of_steps.chain(&task.conditions)
+            let step_conditions = steps.flat_map(|step| &step.conditions);
+            step_conditions.chain(&task.conditions)
         })
     }
 
     /// The id of a task in responses: its own if it is stored, otherwise the id in the document.
-    pub fn guid_of(&self, task: TaskId) -> Option<TaskId> {
+    pub fn task_guid(&self, task: TaskId) -> Option<TaskId> {
         let index = self.indexes.get(&task);
         index.map_or(Some(task), |index| self.task(*index).guid())
     }

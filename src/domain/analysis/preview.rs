@@ -13,12 +13,12 @@ use super::{
     Guide, GuideLimit, StepPosition, StopSignal, Truth, Unpublished, VariableValue, budget::Budget,
 };
 
-mod open;
+mod open_variables;
 mod state;
 mod text;
 mod visibility;
 
-pub use open::OpenVariable;
+pub use open_variables::OpenVariable;
 pub use state::GuideState;
 pub use text::{ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};

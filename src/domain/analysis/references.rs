@@ -79,7 +79,7 @@ pub struct ReferencePage {
 
 impl ReferenceCursor {
     /// The cursor before all references of a kind.
-    pub fn start_of(kind: ReferenceKind) -> Self {
+    pub fn before(kind: ReferenceKind) -> Self {
         Self {
             kind,
             id: Uuid::nil(),

@@ -330,7 +330,7 @@ mod tests {
             for classes in [&classes_of(Some(&set)), &anything] {
                 for key in &keys {
                     let value = VariableValue::Text((*key).to_owned());
-                    prop_assert!(is_like(classes, classes.of_key(key), &value), "{key}");
+                    prop_assert!(is_like(classes, classes.key_class(key), &value), "{key}");
                 }
                 let unanswered = ValueClasses::UNANSWERED;
                 prop_assert!(is_like(classes, unanswered, &VariableValue::Unanswered));

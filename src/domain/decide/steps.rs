@@ -6,7 +6,7 @@ use crate::domain::{
     etag::ExpectedEtag,
     history::TranslatedFrom,
     ids::{StepId, TaskId},
-    nesting::limits_of_step,
+    nesting::step_depth_limits,
     order::{Insertion, Place},
     size::{check_step_list, stored_count},
     step::{NewStep, Placement, ReferencedTask, SentSubtask, Step},
@@ -88,7 +88,7 @@ impl StepSlot {
             added: 1,
             numbering: (numbering != parent.numbering).then_some(numbering),
         });
-        changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
+        changes.limit_depth(step.task, step_depth_limits(&step.content, &STEP));
         changes.put_step(None, step.clone(), insertion.place, context)?;
         for claimed in &mut changes.claimed_ids {
             claimed.field = external_id_field.into();
@@ -261,7 +261,7 @@ impl UpdateStep {
             }
         }
         managed.unlink(&links.unlinked, &mut changes, context)?;
-        changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
+        changes.limit_depth(after.task, step_depth_limits(&after.content, &STEP));
         changes.put_step(Some(before), after.clone(), place, context)?;
         Ok((changes, (after, ignored)))
     }

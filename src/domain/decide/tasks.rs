@@ -72,7 +72,7 @@ impl UpdateTask {
         }
         if let Some((guide, history)) = stored.guide {
             let guide = guide.after_update(&after, context);
-            let (cause, etag) = (RevisionCause::Published, GuideEtag::of(&guide.tree));
+            let (cause, etag) = (RevisionCause::Published, GuideEtag::for_guide(&guide.tree));
             let guide = guide.if_exportable(context);
             let (_, edits) = history.add_automatic(cause, etag, guide, context);
             changes.edit_history(after.guid, edits);

@@ -9,7 +9,7 @@ use crate::domain::{
     changes::Changes,
     history::StepSource,
     ids::{StepId, TaskId},
-    nesting::limits_of_translation,
+    nesting::translation_depth_limits,
     size::{StepSize, task_translation_size},
     translation::{Language, MAX_LANGUAGES, StepTranslation, TaskTranslation},
     translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
@@ -129,7 +129,7 @@ pub fn write_translations(
             let outcome = step.write(item, &item.step, &at)?;
             if let TranslationOutcome::Written(_) = outcome {
                 step.size.check(context.max_message_bytes)?;
-                changes.limit_depth(step.task, limits_of_translation(&item.step, &at));
+                changes.limit_depth(step.task, translation_depth_limits(&item.step, &at));
             }
             outcome
         } else {
@@ -147,13 +147,13 @@ impl TranslationSnapshot {
     fn check_texts(&self, items: &[AutomaticTranslation]) -> Result<()> {
         let mut violations = Violations::new();
         for (index, item) in items.iter().enumerate() {
-            let (of_task, of_step) = (item.has_task_text(), item.has_step_text());
+            let (has_task_text, has_step_text) = (item.has_task_text(), item.has_step_text());
             let (has_text, missing) = if self.tasks.contains_key(&item.guid) {
-                (of_task, "needs the name of the task")
+                (has_task_text, "needs the name of the task")
             } else if self.steps.contains_key(&item.guid) {
-                (of_step, "needs a text of the step")
+                (has_step_text, "needs a text of the step")
             } else {
-                (of_task || of_step, "needs a text")
+                (has_task_text || has_step_text, "needs a text")
             };
             if !has_text {
                 violations.add(&TRANSLATIONS.index(index), Reason::FieldRequired, missing);

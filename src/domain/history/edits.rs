@@ -179,7 +179,10 @@ impl HistoryState {
         }
         let (number, mut edits) = match guide {
             Some(guide) => {
-                let (cause, etag) = (RevisionCause::BeforeDelete, GuideEtag::of(&guide.tree));
+                let (cause, etag) = (
+                    RevisionCause::BeforeDelete,
+                    GuideEtag::for_guide(&guide.tree),
+                );
                 self.add_automatic(cause, etag, Some(guide), context)
             }
             None => (0, Vec::new()),
@@ -213,7 +216,7 @@ pub struct RequestedRevision {
 pub type RevisionAliases = std::collections::BTreeMap<RevisionAlias, i64>;
 
 /// The aliases that name a revision.
-pub fn aliases_of(aliases: &RevisionAliases, number: i64) -> Vec<RevisionAlias> {
+pub fn revision_aliases(aliases: &RevisionAliases, number: i64) -> Vec<RevisionAlias> {
     let named = aliases.iter().filter(|(_, named)| **named == number);
     named.map(|(alias, _)| alias.clone()).collect()
 }

@@ -48,7 +48,7 @@ impl WantedGuide<'_> {
             return Err(Error::TooLarge { resource, limit });
         }
         stored.complete(&mut tree, context.write);
-        let guide_etag = GuideEtag::of(&tree);
+        let guide_etag = GuideEtag::for_guide(&tree);
         let guide = context.shows_guide.then(|| Box::new(tree.clone()));
         let task = tree.task.clone();
         let mut changes = Changes::default();

@@ -12,7 +12,7 @@ use crate::domain::{
 };
 
 use super::{
-    finding::{Finding, FindingPlace, list_of_keys},
+    finding::{Finding, FindingPlace, quoted_keys},
     report::{OtherGuides, Own, Report},
     rules::Rule,
 };
@@ -179,7 +179,7 @@ impl ReadCondition<'_> {
             let mut finding = self.finding(Rule::UnknownAnswer, &at, facts, message);
             if keys.iter().len() > 0 {
                 let hint = finding.hint.trim_end_matches('.');
-                finding.hint = format!("{hint}: {}.", list_of_keys(keys.iter()));
+                finding.hint = format!("{hint}: {}.", quoted_keys(keys.iter()));
             }
             if let ConditionTarget::Text(text) = target {
                 finding = finding.suggesting(text, keys.iter(), &report.budget.hints);

@@ -122,11 +122,11 @@ impl<'a> ConflictSearch<'a> {
         let guide = self.walkthroughs.guide;
         let position = guide.stop(stop).position;
         let step = &guide[position];
-        let of_step = (guide.task(position.task), Some(step), step.dependencies());
+        let own = (guide.task(position.task), Some(step), step.dependencies());
         let subtask = guide.subtask(step);
-        let of_subtask = subtask.map(|subtask| (subtask, None, subtask.dependencies()));
+        let entered = subtask.map(|subtask| (subtask, None, subtask.dependencies()));
         let mut needed = Vec::new();
-        for (task, step, dependencies) in [of_step].into_iter().chain(of_subtask) {
+        for (task, step, dependencies) in [own].into_iter().chain(entered) {
             let conditions = dependencies.into_iter().flat_map(Dependencies::placed);
             let conditions = conditions.filter(|(placed, _)| placed.is_needed);
             needed.extend(conditions.map(|(placed, condition)| NeededCondition {

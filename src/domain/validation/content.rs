@@ -12,7 +12,7 @@ use crate::domain::{
 };
 
 use super::{
-    finding::{Finding, list_of_keys},
+    finding::{Finding, quoted_keys},
     report::{OtherGuides, Own, Report},
     report_too_large,
     rules::Rule,
@@ -184,17 +184,17 @@ impl Texts<'_> {
     }
 
     fn check_keys(&self, report: &mut Report<'_>, step: &GuideStep, translated: &Feedback) {
-        let of_source: BTreeSet<&str> = step.answer_keys().collect();
+        let source_keys: BTreeSet<&str> = step.answer_keys().collect();
         let values = translated.values.iter();
-        let of_translation: BTreeSet<&str> = values.map(|value| value.key.as_str()).collect();
-        if of_source == of_translation || report.skips(Rule::TranslationAnswers) {
+        let translation_keys: BTreeSet<&str> = values.map(|value| value.key.as_str()).collect();
+        if source_keys == translation_keys || report.skips(Rule::TranslationAnswers) {
             return;
         }
-        let missing: Vec<&str> = of_source.difference(&of_translation).copied().collect();
-        let others: Vec<&str> = of_translation.difference(&of_source).copied().collect();
+        let missing: Vec<&str> = source_keys.difference(&translation_keys).copied().collect();
+        let others: Vec<&str> = translation_keys.difference(&source_keys).copied().collect();
         let keys = |keys: &[&str]| {
             let word = if keys.len() == 1 { "key" } else { "keys" };
-            format!("the {word} {}", list_of_keys(keys.iter().copied()))
+            format!("the {word} {}", quoted_keys(keys.iter().copied()))
         };
         let lacks = format!("lacks {} of the source", keys(&missing));
         let has = keys(&others);

@@ -111,7 +111,7 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// The first keys for a message or hint, and how many more there are.
-pub fn list_of_keys<'k>(keys: impl ExactSizeIterator<Item = &'k str>) -> String {
+pub fn quoted_keys<'k>(keys: impl ExactSizeIterator<Item = &'k str>) -> String {
     let more = keys.len().saturating_sub(MAX_SHOWN_KEYS);
     let shown: Vec<String> = keys.take(MAX_SHOWN_KEYS).map(quoted).collect();
     let shown = shown.join(", ");

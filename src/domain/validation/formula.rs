@@ -84,7 +84,7 @@ impl Formula {
     }
 
     /// The nodes that a literal depends on, each once, including its own.
-    pub fn nodes_of(&self, literal: Literal) -> Vec<usize> {
+    pub fn reachable_nodes(&self, literal: Literal) -> Vec<usize> {
         let (mut nodes, mut known) = (Vec::new(), HashSet::new());
         let mut open = vec![literal.node()];
         while let Some(node) = open.pop() {
@@ -176,7 +176,7 @@ impl Formula {
 
     /// Adds inputs, and returns `count` literals of which exactly one is true in every
     /// assignment.
-    pub fn one_of(&mut self, count: usize) -> Vec<Literal> {
+    pub fn add_choice(&mut self, count: usize) -> Vec<Literal> {
         let mut literals = Vec::with_capacity(count);
         self.split(Literal::TRUE, count, &mut literals);
         literals

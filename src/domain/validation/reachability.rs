@@ -45,9 +45,9 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
         let visits = visits.map(|visit| (visit.reached, visit.condition));
         // Every walkthrough visits the root. Further visits of the root come from subtasks that
         // lead back to it.
-        let of_root = (own.index == 0).then_some((Literal::TRUE, walkthroughs.begins));
+        let root_visit = (own.index == 0).then_some((Literal::TRUE, walkthroughs.begins));
         if !own.task.conditions.is_empty() {
-            let visits = visits.chain(of_root).collect();
+            let visits = visits.chain(root_visit).collect();
             check_always_holds(report, &mut search, own, visits, "every walkthrough");
         }
     }
@@ -175,7 +175,7 @@ fn check_outcomes(
         let question = search.formula.and([without_outcome, *is_level]);
         let also = examples.iter_mut().find(|(example, _)| {
             let here = example.with(&search.formula, *is_level);
-            here.of(question) && walkthroughs.answers(example) == walkthroughs.answers(&here)
+            here.is_true(question) && walkthroughs.answers(example) == walkthroughs.answers(&here)
         });
         if let Some((_, levels)) = also {
             levels.push(*level);

@@ -155,7 +155,7 @@ impl<'a> Report<'a> {
             self.counts.suppressed += 1;
             return;
         }
-        *self.counts.of(severity) += 1;
+        *self.counts.count_mut(severity) += 1;
         finding.shorten();
         if self.budget.bytes.spend(finding.bytes()) {
             self.findings.push(finding);
@@ -171,17 +171,17 @@ impl<'a> Report<'a> {
             return true;
         };
         let is_full = self.budget.bytes.left() == 0 && options.suppress.is_empty();
-        let made = self.counts.errors + self.counts.warnings + self.counts.infos;
-        let has_no_room = is_full || made + self.counts.suppressed >= MAX_FINDINGS;
+        let count = self.counts.errors + self.counts.warnings + self.counts.infos;
+        let has_no_room = is_full || count + self.counts.suppressed >= MAX_FINDINGS;
         if has_no_room {
-            *self.counts.of(severity) += 1;
+            *self.counts.count_mut(severity) += 1;
         }
         has_no_room
     }
 }
 
 impl FindingCounts {
-    pub fn of(&mut self, severity: Severity) -> &mut usize {
+    pub fn count_mut(&mut self, severity: Severity) -> &mut usize {
         match severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,

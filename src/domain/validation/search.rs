@@ -23,19 +23,19 @@ impl Assignment {
         for node in 0..formula.len() {
             values.0.push(match formula.operands(node) {
                 None => input(node),
-                Some(operands) => operands.iter().all(|operand| values.of(*operand)),
+                Some(operands) => operands.iter().all(|operand| values.is_true(*operand)),
             });
         }
         values
     }
 
-    pub fn of(&self, literal: Literal) -> bool {
+    pub fn is_true(&self, literal: Literal) -> bool {
         self.0.get(literal.node()).copied().unwrap_or_default() != literal.negated()
     }
 
     /// The same assignment, except that this literal, one of several [choices], is true.
     ///
-    /// [choices]: Formula::one_of
+    /// [choices]: Formula::add_choice
     pub fn with(&self, formula: &Formula, choice: Literal) -> Self {
         let mut inputs: HashMap<usize, bool> = HashMap::new();
         let mut open = vec![choice];
@@ -47,7 +47,7 @@ impl Assignment {
         }
         Self::new(formula, |node| {
             let changed = inputs.get(&node).copied();
-            changed.unwrap_or_else(|| self.of(Literal::from_node(node)))
+            changed.unwrap_or_else(|| self.is_true(Literal::from_node(node)))
         })
     }
 }
@@ -91,7 +91,7 @@ impl<'a> Search<'a> {
         if needs_impossible || is_impossible(&literal) {
             return Some(None);
         }
-        let nodes = self.formula.nodes_of(literal);
+        let nodes = self.formula.reachable_nodes(literal);
         let gates = || {
             let nodes = nodes.iter().copied();
             nodes.filter_map(|node| Some((Literal::from_node(node), self.formula.operands(node)?)))

@@ -59,7 +59,7 @@ impl<'a> Walkthroughs<'a> {
     pub fn new(guide: &'a Guide, unpublished: Unpublished, budget: &'a Budget<'a>) -> Option<Self> {
         let mut formula = Formula::default();
         let levels = &guide.root().task.content.roles;
-        let literals = formula.one_of(levels.len()).into_iter();
+        let literals = formula.add_choice(levels.len()).into_iter();
         let mut all = Self {
             guide,
             unpublished,
@@ -97,11 +97,11 @@ impl<'a> Walkthroughs<'a> {
     /// observations that it sees, and the keys that it chooses.
     pub fn answers(&self, values: &Assignment) -> Vec<(String, String)> {
         let visits = self.visits.iter().zip(&self.answers);
-        let seen = visits.filter(|(visit, _)| values.of(visit.visible));
+        let seen = visits.filter(|(visit, _)| values.is_true(visit.visible));
         let answers = seen.filter_map(|(visit, answers)| {
             let step = &self.guide[visit.position];
             let variable = &self.guide[*step.sets.first()?];
-            let chosen = answers.iter().find(|(literal, _)| values.of(*literal));
+            let chosen = answers.iter().find(|(literal, _)| values.is_true(*literal));
             let index = chosen.map_or(0, |(_, index)| *index);
             Some((
                 variable.name.clone(),
@@ -116,7 +116,7 @@ impl<'a> Walkthroughs<'a> {
     fn add_variables(&mut self) -> Option<()> {
         let guide = self.guide;
         let mut unanswered = Vec::new();
-        let reads = list_reads(guide, self.unpublished).into_iter();
+        let reads = variable_reads(guide, self.unpublished).into_iter();
         for (index, (variable, reads)) in guide.variables.iter().zip(reads).enumerate() {
             if reads.criteria.is_empty() {
                 continue;
@@ -133,7 +133,7 @@ impl<'a> Walkthroughs<'a> {
                 let others = vec![Literal::FALSE; classes.count() - 1];
                 [vec![Literal::TRUE], others].concat()
             } else {
-                self.formula.one_of(classes.count())
+                self.formula.add_choice(classes.count())
             };
             unanswered.extend(values.get(ValueClasses::UNANSWERED));
             let read = ReadVariable {
@@ -197,12 +197,12 @@ impl Evaluator for Walkthroughs<'_> {
         let mut known = HashSet::new();
         for (index, key) in step.answer_keys().enumerate().filter(|_| !read.is_empty()) {
             let read = read.iter().filter_map(|id| self.variables.get(id));
-            let classes: Vec<usize> = read.map(|read| read.classes.of_key(key)).collect();
+            let classes: Vec<usize> = read.map(|read| read.classes.key_class(key)).collect();
             if known.insert(classes.clone()) {
                 choices.push((classes, index));
             }
         }
-        let literals = self.formula.one_of(choices.len());
+        let literals = self.formula.add_choice(choices.len());
         for (index, id) in read.iter().enumerate() {
             let mut chosen: HashMap<usize, Vec<Literal>> = HashMap::new();
             for (literal, (classes, _)) in literals.iter().zip(&choices) {
@@ -237,13 +237,13 @@ struct Reads<'a> {
 }
 
 /// How each variable is read.
-fn list_reads(guide: &Guide, unpublished: Unpublished) -> Vec<Reads<'_>> {
+fn variable_reads(guide: &Guide, unpublished: Unpublished) -> Vec<Reads<'_>> {
     let mut all = vec![Reads::default(); guide.variables.len()];
     let root: (_, &[VariableId]) = ([&guide.root().conditions[..], &[]], &[]);
     let steps = guide.shown_stops(unpublished).map(|(_, step)| {
         let subtask = guide.subtask(step);
-        let of_subtask = subtask.map_or(&[][..], |task| &task.conditions[..]);
-        ([of_subtask, &step.conditions[..]], &step.sets[..])
+        let subtask_conditions = subtask.map_or(&[][..], |task| &task.conditions[..]);
+        ([subtask_conditions, &step.conditions[..]], &step.sets[..])
     });
     for (conditions, sets) in [root].into_iter().chain(steps) {
         for condition in conditions.into_iter().flatten() {

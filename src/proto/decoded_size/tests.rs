@@ -18,7 +18,7 @@ fn import_of(steps: Vec<v1::Step>) -> Vec<u8> {
 }
 
 fn decoded(message: &[u8]) -> usize {
-    DecodedSizes::for_api().of_request(IMPORT, message, usize::MAX)
+    DecodedSizes::for_api().request_bytes(IMPORT, message, usize::MAX)
 }
 
 /// The counted size of a struct may be off by a tenth.
@@ -70,7 +70,7 @@ fn maps_texts_in_lists_and_packed_numbers_count() {
     assert!(counted >= texts + map, "{counted} of {texts} and {map}");
     let rpc = "/expertise.v1.TaskService/CreateTask";
     let packed = [&[0x0a, 102, 0x3a, 100][..], &[1; 100]].concat();
-    let counted = DecodedSizes::for_api().of_request(rpc, &packed[..], usize::MAX);
+    let counted = DecodedSizes::for_api().request_bytes(rpc, &packed[..], usize::MAX);
     let task = v1::CreateTaskRequest::decode(&packed[..])
         .expect("a request")
         .task;
@@ -118,7 +118,7 @@ fn unknown_fields_are_skipped_and_a_broken_message_ends_the_count() {
     // A document of 100 bytes that has two.
     assert_eq!(decoded(&[0x0a, 100, 0x12, 0x00]), 0);
     assert_eq!(
-        DecodedSizes::for_api().of_request("/x.Y/Z", &steps[..], usize::MAX),
+        DecodedSizes::for_api().request_bytes("/x.Y/Z", &steps[..], usize::MAX),
         0
     );
 }
@@ -126,7 +126,7 @@ fn unknown_fields_are_skipped_and_a_broken_message_ends_the_count() {
 #[test]
 fn counting_ends_above_the_limit() {
     let steps = import_of(vec![v1::Step::default(); 1_000]);
-    let counted = DecodedSizes::for_api().of_request(IMPORT, &steps[..], 10_000);
+    let counted = DecodedSizes::for_api().request_bytes(IMPORT, &steps[..], 10_000);
     assert!((10_001..20_000).contains(&counted), "{counted}");
 }
 
@@ -134,7 +134,7 @@ fn counting_ends_above_the_limit() {
 #[test]
 fn structs_are_counted_to_a_tenth() {
     let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
-    let schema = Schema::of(&set);
+    let schema = Schema::new(&set);
     for (name, bytes) in [
         (
             ".expertise.v1.AutomaticTranslation",

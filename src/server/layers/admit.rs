@@ -93,7 +93,7 @@ fn decoded_bytes(state: &LayerState, path: &str, message: &Bytes) -> Result<usiz
     }
     let limit = MAX_DECODED_RATIO * state.max_message_bytes;
     let content = message.slice(message::PREFIX_BYTES..);
-    let bytes = state.sizes.of_request(path, content, limit);
+    let bytes = state.sizes.request_bytes(path, content, limit);
     match bytes > limit {
         true => Err(status::elements_too_large(limit)),
         false => Ok(bytes),

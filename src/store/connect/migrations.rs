@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     OpenError,
     open_error::INCOMPLETE,
-    postgres_server::{check_permissions, to_read_migrations},
+    postgres_server::{check_permissions, migration_permissions},
 };
 use crate::{
     config::TableLayout,
@@ -87,7 +87,7 @@ async fn needed_change(db: &DatabaseConnection, migrate: bool) -> Result<SchemaC
     // One transaction reads the migrations and the digest, because another server may migrate meanwhile.
     let transaction = account::begin_snapshot(db).await?;
     if transaction.get_database_backend() == DbBackend::Postgres {
-        check_permissions(&transaction, to_read_migrations()).await?;
+        check_permissions(&transaction, migration_permissions()).await?;
     }
     let all = Migrator::migrations().len();
     let pending = match pending_migrations(&transaction).await {
@@ -244,7 +244,7 @@ async fn has_row(db: &impl ConnectionTrait, sql: &str) -> Result<bool, DbErr> {
 async fn distribute_tables(db: &DatabaseTransaction) -> Result<(), DbErr> {
     for table in schema::tables() {
         let name = table.name;
-        let distribute = match (table.is_of_accounts, name) {
+        let distribute = match (table.belongs_to_accounts, name) {
             _ if is_table_distributed(db, name).await? => continue,
             (false, _) => format!("create_reference_table('{name}')"),
             (true, "accounts") => format!("create_distributed_table('{name}', 'account_id')"),

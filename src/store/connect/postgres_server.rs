@@ -72,16 +72,16 @@ type Permission = (&'static str, &'static str);
 /// The permissions to read the list of applied migrations and the digest of their schema.
 /// PostgreSQL hides tables from users without permissions, so an unreadable table would look like a
 /// missing one.
-pub fn to_read_migrations() -> Vec<Permission> {
+pub fn migration_permissions() -> Vec<Permission> {
     vec![("seaql_migrations", "SELECT"), ("server_keys", "SELECT")]
 }
 
 /// The permissions to read all tables, and to change the tables of accounts.
-pub fn to_serve() -> Vec<Permission> {
+pub fn serving_permissions() -> Vec<Permission> {
     let mut needed = vec![(schema::CHANGES_SEQUENCE, "USAGE")];
     for table in schema::tables() {
         needed.push((table.name, "SELECT"));
-        if table.is_of_accounts {
+        if table.belongs_to_accounts {
             needed.extend(["INSERT", "UPDATE", "DELETE"].map(|change| (table.name, change)));
         }
     }

@@ -103,7 +103,7 @@ pub async fn open_existing(
     migrate: bool,
 ) -> Result<Option<DatabaseConnection>, OpenError> {
     if is_missing(path, migrate)? {
-        let created = tempfile::tempfile_in(directory_of(path));
+        let created = tempfile::tempfile_in(parent_directory(path));
         return created.map(|_| None).map_err(|_| permission_error(path));
     }
     // This reads the schema, so a file that is not a database is detected.
@@ -193,7 +193,7 @@ fn file_message(path: &Path, why: &str) -> String {
 /// Whether a file is missing. Fails if no file can be at this path, if this user may not write the file
 /// that is there, or if it is missing and may not be created.
 fn is_missing(path: &Path, migrate: bool) -> Result<bool, OpenError> {
-    let directory = directory_of(path);
+    let directory = parent_directory(path);
     // An existing file is not opened to find out whether it may be written: when a process closes
     // any descriptor of a file, it loses the locks of its connections on it, and another process
     // may then consider the file unused and delete its write-ahead log.
@@ -235,7 +235,7 @@ fn create_private(path: &Path) -> Result<(), OpenError> {
 }
 
 fn permission_error(path: &Path) -> OpenError {
-    let directory = directory_of(path).display();
+    let directory = parent_directory(path).display();
     let why = format!(
         "this user may not write it or create files in its directory {directory}: grant both \
          permissions, or use another path"
@@ -243,7 +243,7 @@ fn permission_error(path: &Path) -> OpenError {
     OpenError::WrongSetting(file_message(path, &why).into())
 }
 
-fn directory_of(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     parent.unwrap_or(Path::new("."))
 }

@@ -31,7 +31,7 @@ const MAX_ROUNDS_TO_NOW: usize = 20;
 ///
 /// To find out whether there are new entries, it selects the first of them. For EXISTS, PostgreSQL
 /// may read the whole table if one account has most of its rows.
-const PAGE: &str = "SELECT COALESCE(f.head, 0) AS head, COALESCE(f.pruned, 0) AS pruned, \
+const PAGE_SQL: &str = "SELECT COALESCE(f.head, 0) AS head, COALESCE(f.pruned, 0) AS pruned, \
       f.pruned_transaction, \
       (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
         ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL AS has_new, c.* \
@@ -41,7 +41,7 @@ const PAGE: &str = "SELECT COALESCE(f.head, 0) AS head, COALESCE(f.pruned, 0) AS
       ORDER BY position LIMIT $3) c ON true \
     ORDER BY c.position";
 
-/// A row of [`PAGE`].
+/// A row of [`PAGE_SQL`].
 #[derive(FromQueryResult)]
 struct FeedRow {
     #[sea_orm(nested)]
@@ -182,7 +182,7 @@ impl Account {
         };
         let scope = self.reader();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let page = scope.statement(PAGE, [position.into(), limit.into()]);
+        let page = scope.statement(PAGE_SQL, [position.into(), limit.into()]);
         let rows = FeedRow::find_by_statement(page).all(scope.db).await?;
         let state = rows.first().ok_or(StoreError::Corrupt("head"))?.state;
         let entries = rows.into_iter().filter_map(|row| row.entry);

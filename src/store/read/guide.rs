@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{
     LARGE_BYTES, group_by_id,
-    outside::{OutsideUses, find_outside_uses},
+    outside_uses::{OutsideUses, find_outside_uses},
     read_by_ids,
     steps::{self, Bodies, steps_by_subtask},
     tasks::{self, TaskSize, find_tasks_named, task_sizes},
@@ -345,8 +345,8 @@ impl FoundTasks {
             let resource = SizedResource::AnalyzedGuide;
             return Err(Error::TooLarge { resource, limit });
         }
-        let of_rows = (self.ids.len() + self.step_count) * MEMORY_PER_ROW;
-        memory.grow(self.bytes * MEMORY_PER_BYTE + of_rows)?;
+        let row_bytes = (self.ids.len() + self.step_count) * MEMORY_PER_ROW;
+        memory.grow(self.bytes * MEMORY_PER_BYTE + row_bytes)?;
         Ok(memory)
     }
 
@@ -357,7 +357,7 @@ impl FoundTasks {
         for task in &self.small_tasks {
             self.ids.remove(&task.guid);
         }
-        let tasks = tasks::list_rows(scope, &Vec::from_iter(self.ids), self.small_tasks).await?;
+        let tasks = tasks::find_rows(scope, &Vec::from_iter(self.ids), self.small_tasks).await?;
         let mut steps = self.small_steps;
         let unread = self.with_steps.difference(&self.with_small_steps);
         let rows = AnalyzedStep::select(scope);

@@ -39,9 +39,18 @@ impl Account {
         self.read_snapshot(|snapshot, max_bytes| async move {
             let scope = snapshot.scope();
             match filter {
-                ReferenceFilter::Task(task) => to_task(scope, *task, after.cloned(), size).await,
+                ReferenceFilter::Task(task) => {
+                    list_task_references(scope, *task, after.cloned(), size).await
+                }
                 ReferenceFilter::Variable(filter) => {
-                    variables::to_variable(scope, filter, after.cloned(), size, max_bytes).await
+                    variables::list_variable_references(
+                        scope,
+                        filter,
+                        after.cloned(),
+                        size,
+                        max_bytes,
+                    )
+                    .await
                 }
             }
         })
@@ -50,7 +59,7 @@ impl Account {
 }
 
 /// A page of the references to a task.
-async fn to_task(
+async fn list_task_references(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     after: Option<ReferenceCursor>,
@@ -66,7 +75,7 @@ async fn to_task(
         .await?;
     let parent = parents.into_iter().next();
     let parent = parent.ok_or_else(|| Error::task_not_found(task, "task"))?;
-    let after = after.unwrap_or_else(|| ReferenceCursor::start_of(ReferenceKind::Subtask));
+    let after = after.unwrap_or_else(|| ReferenceCursor::before(ReferenceKind::Subtask));
     let mut items = Vec::new();
     // Only a managed task has wiring steps.
     let wiring = parent.map(|_| ReferenceKind::Wiring);
@@ -79,7 +88,7 @@ async fn to_task(
     if let Some(parent) = parent
         && items.len() <= size
     {
-        let managing = list_managing_values(scope, task, parent).await?;
+        let managing = find_managing_values(scope, task, parent).await?;
         items.extend(managing.into_iter().filter(|item| after.is_before(item)));
     }
     Ok(page(items, size))
@@ -115,7 +124,7 @@ async fn list_referring_steps(
 }
 
 /// The values of the parent's observations that manage a task; usually one.
-async fn list_managing_values(
+async fn find_managing_values(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     parent: TaskId,

@@ -110,7 +110,7 @@ pub async fn with_translations(
 }
 
 /// The rows of the steps of tasks in their order, by task, with bodies.
-pub async fn list_rows(
+pub async fn find_rows(
     scope: Scope<'_, impl ConnectionTrait>,
     tasks: &[Uuid],
 ) -> Result<BTreeMap<Uuid, Vec<StepRows>>, StoreError> {

@@ -66,8 +66,8 @@ pub async fn read_trees(
     let mut outdated = TranslatedFrom::default();
     let mut by_parent: BTreeMap<Option<Uuid>, Vec<TaskTree>> = BTreeMap::new();
     for part in ids.chunks(MAX_TASKS_PER_STATEMENT) {
-        let mut steps = steps::list_rows(scope, part).await?;
-        for task in tasks::list_rows(scope, part, Vec::new()).await? {
+        let mut steps = steps::find_rows(scope, part).await?;
+        for task in tasks::find_rows(scope, part, Vec::new()).await? {
             let parent = task.0.parent_guid;
             let parent = parent.filter(|parent| ids.binary_search(parent).is_ok());
             let steps = steps.remove(&task.0.guid).unwrap_or_default();
@@ -87,9 +87,10 @@ fn add_outdated(
     (task, translations): &TaskRows,
     steps: &[StepRows],
 ) -> Result<(), StoreError> {
-    let of_task = translations.iter();
-    let of_task = of_task.filter(|translation| translation.translated_from_name != task.name);
-    outdated.tasks.extend(of_task.map(|translation| {
+    let outdated_names = translations.iter();
+    let outdated_names =
+        outdated_names.filter(|translation| translation.translated_from_name != task.name);
+    outdated.tasks.extend(outdated_names.map(|translation| {
         let language = Language::stored(translation.language.clone());
         let key = (TaskId(task.guid), language);
         (key, translation.translated_from_name.clone())
@@ -146,8 +147,8 @@ impl Account {
             let tasks = find_tasks(scope, &[guid]).await?;
             let ids: Vec<Uuid> = tasks.keys().copied().collect();
             let steps = steps_by_subtask(scope, &ids, Bodies::Read).await?;
-            let of_steps = steps.iter().map(|steps| steps.bytes);
-            let bytes: i64 = tasks.values().copied().chain(of_steps).sum();
+            let step_bytes = steps.iter().map(|steps| steps.bytes);
+            let bytes: i64 = tasks.values().copied().chain(step_bytes).sum();
             if usize::try_from(bytes).is_ok_and(|bytes| bytes > limit) {
                 let resource = SizedResource::Guide;
                 return Err(Error::TooLarge { resource, limit }.into());

@@ -156,7 +156,7 @@ pub async fn task_sizes(
 }
 
 /// The rows of tasks in no order, including the rows that were read before.
-pub async fn list_rows(
+pub async fn find_rows(
     scope: Scope<'_, impl ConnectionTrait>,
     ids: &[Uuid],
     mut rows: Vec<task::Model>,
@@ -210,8 +210,8 @@ async fn list(
         .await?;
     let found = sizes.len();
     let bytes = sizes.iter().map(|task| {
-        let of_ids = task.step_count.saturating_mul(STEP_ID_BYTES);
-        task.size.saturating_add(of_ids)
+        let id_bytes = task.step_count.saturating_mul(STEP_ID_BYTES);
+        task.size.saturating_add(id_bytes)
     });
     let fitting = count_fitting(bytes, size);
     sizes.truncate(fitting);

@@ -104,10 +104,14 @@ impl Account {
         let compile = move |stop: StopSignal<'_>| {
             let subject = read.finish(stop)?;
             let (guide, readers, _) = &subject;
-            let of_guide = Fingerprint::new(guide, document);
-            let of_readers = format!("{readers:?}");
-            let fingerprint =
-                validation_fingerprint(of_guide, RULES_VERSION, &options_bytes, &of_readers);
+            let guide_fingerprint = Fingerprint::new(guide, document);
+            let reader_text = format!("{readers:?}");
+            let fingerprint = validation_fingerprint(
+                guide_fingerprint,
+                RULES_VERSION,
+                &options_bytes,
+                &reader_text,
+            );
             Some((subject, fingerprint))
         };
         let known = call.known_fingerprint;
@@ -120,7 +124,7 @@ impl Account {
             let found = if unchanged {
                 Default::default()
             } else {
-                find_findings(subject, &options, stop)?
+                validate_guide(subject, &options, stop)?
             };
             Some(Ok((found, fingerprint, unchanged)))
         };
@@ -160,7 +164,7 @@ impl Account {
             if cost >= STEPS_PER_CALL || is_full || is_late {
                 return Ok(page);
             }
-            let (findings, task_cost) = match self.findings_of_task(task, &options).await {
+            let (findings, task_cost) = match self.find_task_findings(task, &options).await {
                 // The page is sent, and the next one is retried.
                 Err(Error::Overloaded) if page.next.is_some() => return Ok(page),
                 found => found?,
@@ -187,7 +191,7 @@ impl Account {
     }
 
     /// The findings of one task of a list, and the cost of its guide in steps. A deleted task has none.
-    async fn findings_of_task(
+    async fn find_task_findings(
         &self,
         task: TaskId,
         options: &Arc<ValidationOptions>,
@@ -210,7 +214,7 @@ impl Account {
         let cost = read.step_count().max(weight / WEIGHT_PER_STEP);
         let options = Arc::clone(options);
         let find = move |subject: &CompiledGuide, stop: StopSignal<'_>| {
-            find_findings(subject, &options, stop)
+            validate_guide(subject, &options, stop)
         };
         let threads = self.analysis_threads();
         let compile = |stop: StopSignal<'_>| read.finish(stop);
@@ -230,7 +234,7 @@ impl Account {
     }
 }
 
-fn find_findings(
+fn validate_guide(
     (guide, readers, _): &CompiledGuide,
     options: &ValidationOptions,
     stop: StopSignal<'_>,

@@ -108,7 +108,7 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
 
 /// The row of a step at a place, without `listed` and `indexed`, which only index calls change.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
-    let StepSize { listed, bodies } = StepSize::of(&step);
+    let StepSize { listed, bodies } = StepSize::for_step(&step);
     let rest_digest = SourceDigest::for_step_content(&step).0.to_vec();
     let manages_tasks = !step.managed_tasks().is_empty();
     let (kind, mut content) = (step.kind, step.content);

@@ -339,7 +339,7 @@ impl MigrationTrait for Migration {
 pub fn tables() -> impl Iterator<Item = SchemaTable> {
     TABLES.iter().map(|table| SchemaTable {
         name: table.split_whitespace().nth(2).unwrap_or_default(),
-        is_of_accounts: table.contains("account_id"),
+        belongs_to_accounts: table.contains("account_id"),
     })
 }
 

@@ -32,7 +32,7 @@ pub async fn accounts(database: &DatabaseUrl) -> Result<Vec<AccountSummary>, Who
 }
 
 pub(super) async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<AccountSummary>, DbErr> {
-    let statement = Statement::from_string(db.get_database_backend(), list_sql());
+    let statement = Statement::from_string(db.get_database_backend(), list_accounts_sql());
     let rows = db.query_all_raw(statement).await?;
     let summaries = rows.iter().map(|row| {
         let (account, tasks, steps, bytes, last_change) = row.try_get_many_by_index()?;
@@ -51,8 +51,8 @@ pub(super) async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<Account
 /// One row per account: the numbers of tasks and steps, the bytes of tasks, steps, deleted steps
 /// and revisions, and the time of the last change. It is written in SQL because it is a union over
 /// all tables, whose names come from the schema. It reads the rows of all accounts.
-fn list_sql() -> String {
-    let tables = schema::tables().filter(|table| table.is_of_accounts);
+fn list_accounts_sql() -> String {
+    let tables = schema::tables().filter(|table| table.belongs_to_accounts);
     let parts = tables.map(|SchemaTable { name, .. }| {
         let [tasks, steps, bytes, ts] = match name {
             "tasks" => ["count(*)", "0", "sum(size)", "max(modified_ts)"],

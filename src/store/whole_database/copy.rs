@@ -33,7 +33,7 @@ const BATCH_ROWS: usize = 500;
 /// A batch ends with the row that reaches this size.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// Turns off timeouts for a transaction on PostgreSQL that is idle while a batch is written.
-const WITHOUT_TIMEOUTS: &str =
+const DISABLE_TIMEOUTS_SQL: &str =
     "SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0";
 
 pub struct CopiedTable {
@@ -96,7 +96,7 @@ async fn copy_tables(
     }
     let source = &begin_snapshot(source).await?;
     if source.get_database_backend() == DbBackend::Postgres {
-        source.execute_unprepared(WITHOUT_TIMEOUTS).await?;
+        source.execute_unprepared(DISABLE_TIMEOUTS_SQL).await?;
     }
     mark_unfinished_copy(target).await?;
     let copy = Copy { source, target };

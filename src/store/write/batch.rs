@@ -199,7 +199,7 @@ fn with(mut statements: Vec<SubQueryStatement>) -> SqlWriterValues {
 /// An INSERT of rows that set the same columns, as `SELECT … FROM (SELECT unnest($1) …)`. The driver's
 /// arrays cannot hold NULL, so a column with NULLs also gets an array of flags.
 fn insert_arrays<A: ActiveModelTrait>(mut rows: Vec<A>) -> InsertStatement {
-    let (mut given, mut select) = (Query::select(), Query::select());
+    let (mut arrays, mut select) = (Query::select(), Query::select());
     let mut columns = Vec::new();
     for column in <A::Entity as EntityTrait>::Column::iter() {
         let cells = rows
@@ -219,7 +219,7 @@ fn insert_arrays<A: ActiveModelTrait>(mut rows: Vec<A>) -> InsertStatement {
         if cells.iter().any(is_null) {
             let present = Alias::new(format!("has_{}", column.as_str()));
             let flags = cells.iter().map(|cell| Value::from(!is_null(cell)));
-            given.expr_as(unnest(flags.collect()), present.clone());
+            arrays.expr_as(unnest(flags.collect()), present.clone());
             for cell in cells.iter_mut().filter(|cell| is_null(cell)) {
                 *cell = cell.dummy_value();
             }
@@ -227,9 +227,9 @@ fn insert_arrays<A: ActiveModelTrait>(mut rows: Vec<A>) -> InsertStatement {
         } else {
             select.expr(Expr::col(name.clone()));
         }
-        given.expr_as(unnest(cells), name);
+        arrays.expr_as(unnest(cells), name);
     }
-    select.from_subquery(given, Alias::new("given"));
+    select.from_subquery(arrays, Alias::new("given"));
     let mut insert = Query::insert();
     insert.into_table(A::Entity::default()).columns(columns);
     // It fails only if there are more columns than expressions.

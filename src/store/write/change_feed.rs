@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// The approximate number of entries that one transaction sequences.
-const WINDOW: i64 = 5_000;
+const WINDOW_ENTRIES: i64 = 5_000;
 /// The maximum number of entries that one transaction deletes.
 const MAX_PRUNED: u64 = 1_000;
 /// How many times pruning finds the feed locked before it is left to a later write.
@@ -60,7 +60,7 @@ const WRITES_PER_PRUNING: u64 = 256;
 /// It is written in SQL because its three steps with window functions are easier to check that way. It
 /// is an upsert, which finds each entry by its key: an UPDATE with a join may compare all pairs,
 /// depending on PostgreSQL's statistics. Every entry exists, so none is inserted.
-const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size FROM changes \
+const NUMBER_CHANGES_SQL: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size FROM changes \
       WHERE account_id = $1 AND position IS NULL ORDER BY seq LIMIT $3), \
     of_transaction AS (SELECT seq, transaction_id, transaction_size, MIN(seq) OVER t AS first_seq, \
       COUNT(*) OVER t AS present FROM new WINDOW t AS (PARTITION BY transaction_id)), \
@@ -132,7 +132,7 @@ impl Account {
             self.were_sequenced(done.numbered);
             self.metrics().pruned_changes.inc_by(done.pruned);
             // Concurrent writes add some new entries each time.
-            if done.numbered < WINDOW.unsigned_abs() / 2 && done.pruned < MAX_PRUNED {
+            if done.numbered < WINDOW_ENTRIES.unsigned_abs() / 2 && done.pruned < MAX_PRUNED {
                 return Ok(());
             }
         }
@@ -215,8 +215,8 @@ impl Tx<'_> {
             DbBackend::Sqlite => "seq",
             _ => "account_id, seq",
         };
-        let number = NUMBER.replace("{key}", key);
-        let mut window = WINDOW;
+        let number = NUMBER_CHANGES_SQL.replace("{key}", key);
+        let mut window = WINDOW_ENTRIES;
         loop {
             let values = [head.into(), window.into()];
             let numbered = self.scope().execute(&number, values).await?;

@@ -70,7 +70,7 @@ fn kept_ts() -> Expr {
 }
 
 /// The same for the task of each step, in a statement on steps.
-fn kept_ts_of_step(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
+fn step_kept_ts(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
     let is_of_step = task::Column::Guid
         .into_expr()
         .eq(step::Column::Task.into_expr());
@@ -114,7 +114,7 @@ impl Tx<'_> {
     /// The same for the task of each step.
     pub fn select_step_kept_ts(&self, steps: Select<step::Entity>) -> Select<step::Entity> {
         let kept = if self.makes_checkpoints() {
-            kept_ts_of_step(self.scope())
+            step_kept_ts(self.scope())
         } else {
             Expr::value(None::<i64>)
         };
@@ -190,7 +190,7 @@ impl Tx<'_> {
         }
         for (guide, to_keep, history) in old {
             let kept = self.read_guide(&to_keep.tasks, to_keep.bytes).await?;
-            let etag = GuideEtag::of(&kept.tree);
+            let etag = GuideEtag::for_guide(&kept.tree);
             let (_, edits) =
                 history.add_automatic(RevisionCause::Checkpoint, etag, Some(kept), &self.context);
             if edits.is_empty() {

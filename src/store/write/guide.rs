@@ -132,7 +132,10 @@ impl Tx<'_> {
 
     /// Encodes the guide of a new revision, if there is one.
     pub async fn encode_revision(&self, changes: &mut Changes) -> Result<(), StoreError> {
-        let edits = changes.history.iter_mut().flat_map(|it| &mut it.edits);
+        let edits = changes
+            .history
+            .iter_mut()
+            .flat_map(|change| &mut change.edits);
         for edit in edits {
             if let HistoryEdit::Add(new) = edit
                 && let RevisionContent::Guide(guide) = &mut new.content

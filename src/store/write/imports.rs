@@ -136,7 +136,7 @@ impl Import {
         self.expected
             .check(&task.etag(), ResourceId::Task(task.guid))?;
         self.expected_guide
-            .check_guide(Some(&GuideEtag::of(tree)), task.guid)?;
+            .check_guide(Some(&GuideEtag::for_guide(tree)), task.guid)?;
         Ok(())
     }
 }
@@ -161,7 +161,7 @@ impl Operation for RestoreRequest {
         }
         let stored = guide.tree.as_ref();
         self.expected
-            .check_guide(stored.map(GuideEtag::of).as_ref(), self.task)?;
+            .check_guide(stored.map(GuideEtag::for_guide).as_ref(), self.task)?;
         let restore = Restore {
             kept,
             others: &guide.others,
@@ -248,7 +248,7 @@ impl LockedGuide {
             && imported.outcome == ImportOutcome::Updated
             && tx.mode == WriteMode::Store
         {
-            let (etag, outdated) = (GuideEtag::of(&tree), self.outdated);
+            let (etag, outdated) = (GuideEtag::for_guide(&tree), self.outdated);
             let guide = KeptGuide { tree, outdated }.if_exportable(&tx.context);
             let (number, edits) = history.add_automatic(cause, etag, guide, &tx.context);
             imported.previous_revision = number;

@@ -136,7 +136,7 @@ impl Acknowledge {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
         let mut stored = BTreeMap::new();
         // A deletion locks the task of a step, and then records what the index holds.
-        let mut tasks = tx.tasks_of_steps(&ids).await?;
+        let mut tasks = tx.find_step_tasks(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
         for (guid, locked_task) in tx.lock_tasks(tasks).await? {
             let etag = locked_task.etag().into_string();

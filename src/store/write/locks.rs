@@ -83,7 +83,7 @@ impl Tx<'_> {
 
     /// The tasks of these steps. A step never changes its task, so they can be looked up before
     /// anything is locked.
-    pub async fn tasks_of_steps(&self, steps: &[Uuid]) -> Result<Vec<TaskId>, StoreError> {
+    pub async fn find_step_tasks(&self, steps: &[Uuid]) -> Result<Vec<TaskId>, StoreError> {
         let steps = Column::Guid.is_in(steps.iter().copied());
         let steps = self.find::<step::Entity>().filter(steps).distinct();
         self.read_column(steps, Column::Task).await

@@ -133,7 +133,7 @@ impl Account {
     /// Deletes the histories of the account's tasks that were deleted before a time.
     async fn delete_histories(&self, before: Timestamp) -> Result<()> {
         loop {
-            let tasks = self.list_expired_histories(before).await?;
+            let tasks = self.find_expired_histories(before).await?;
             if tasks.is_empty() {
                 return Ok(());
             }
@@ -145,7 +145,7 @@ impl Account {
     }
 
     /// Tasks that were deleted before a time and have a history.
-    async fn list_expired_histories(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+    async fn find_expired_histories(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError> {
         let scope = self.reader();
         let tasks: Vec<Uuid> = scope
             .find::<Entity>()

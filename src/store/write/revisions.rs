@@ -11,7 +11,7 @@ use crate::{
         history::{
             EncodedGuide, HistoryEdit, HistoryState, KeptDocument, NewRevision, NewestRevision,
             RequestedRevision, RevisionAlias, RevisionCause, RevisionContent, RevisionName,
-            TaskRevision, aliases_of, check_requested_count, set_alias,
+            TaskRevision, check_requested_count, revision_aliases, set_alias,
         },
         ids::TaskId,
         size::stored_count,
@@ -167,7 +167,7 @@ impl Operation for CreateRevision {
             resource: SizedResource::Guide,
             limit: tx.context.max_message_bytes,
         })?;
-        let guide_etag = GuideEtag::of(&guide.tree);
+        let guide_etag = GuideEtag::for_guide(&guide.tree);
         self.0.expected.check_guide(Some(&guide_etag), task)?;
         let newest = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
@@ -213,7 +213,7 @@ impl Operation for CreateRevision {
         if let Some(alias) = alias {
             edits.extend(set_alias(&mut aliases, alias, revision.number)?);
         }
-        revision.aliases = aliases_of(&aliases, revision.number);
+        revision.aliases = revision_aliases(&aliases, revision.number);
         let mut changes = Changes::default();
         changes.edit_history(task, edits);
         let created = CreatedRevision {
@@ -272,7 +272,7 @@ impl Operation for SetAlias {
         let edit = match &mut revision {
             Some(revision) => {
                 let edit = set_alias(&mut aliases, &self.alias, revision.number)?;
-                revision.aliases = aliases_of(&aliases, revision.number);
+                revision.aliases = revision_aliases(&aliases, revision.number);
                 edit
             }
             None => {

@@ -57,7 +57,7 @@ impl Operation for WriteTranslations {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
         // Also locks the tasks of the steps, so that batches on one guide wait for each other once
         // and not at every step.
-        let mut tasks = tx.tasks_of_steps(&ids).await?;
+        let mut tasks = tx.find_step_tasks(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
         let mut tasks = tx.lock_tasks(tasks).await?;
         tasks.retain(|guid, _| ids.contains(&guid.0));
@@ -104,8 +104,11 @@ async fn lock_translated_steps(
 
 impl WriteTranslations {
     /// The languages of the items of these tasks or steps.
-    fn keys<T>(&self, of: &BTreeMap<Uuid, T>) -> Vec<(Uuid, &str)> {
-        let items = self.0.iter().filter(|item| of.contains_key(&item.guid));
+    fn keys<T>(&self, resources: &BTreeMap<Uuid, T>) -> Vec<(Uuid, &str)> {
+        let items = self
+            .0
+            .iter()
+            .filter(|item| resources.contains_key(&item.guid));
         items
             .map(|item| (item.guid, item.language.as_str()))
             .collect()

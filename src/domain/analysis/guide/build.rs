@@ -281,22 +281,22 @@ fn find_or_add(
 impl GuideTask {
     fn groups(&self) -> impl Iterator<Item = &Group> {
         let steps = self.steps.iter().flatten();
-        let of_steps = steps.filter_map(|it| it.step.content.dependencies.as_ref());
-        of_steps.chain(&self.task.content.dependencies)
+        let step_groups = steps.filter_map(|it| it.step.content.dependencies.as_ref());
+        step_groups.chain(&self.task.content.dependencies)
     }
 }
 
 /// The work to compile a guide: the number of its steps, conditions, targets and keys.
 pub fn guide_weight(tasks: &SourceTasks) -> usize {
-    let of_step = |step: &GuideStep| {
+    let step_weight = |step: &GuideStep| {
         let feedback = step.step.kind.feedback();
         let keys = feedback.map_or(0, |feedback| feedback.values.len());
         let languages = step.translations.len();
         1 + keys * (1 + languages) + languages
     };
-    let of_tasks = tasks.values().map(|task| {
-        let steps: usize = task.steps.iter().flatten().map(of_step).sum();
+    let task_weights = tasks.values().map(|task| {
+        let steps: usize = task.steps.iter().flatten().map(step_weight).sum();
         1 + steps + task.groups().map(Group::weight).sum::<usize>()
     });
-    of_tasks.sum()
+    task_weights.sum()
 }

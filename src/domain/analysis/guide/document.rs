@@ -54,7 +54,7 @@ fn planned_step(step: Step) -> GuideStep {
     GuideStep {
         translations: translations.collect(),
         has_body: step.content.body.is_some(),
-        body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),
+        body_bytes: usize::try_from(StepSize::for_step(&step).bodies).unwrap_or(usize::MAX),
         ..step.into()
     }
 }

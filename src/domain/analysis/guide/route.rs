@@ -79,8 +79,8 @@ impl Walk<'_> {
     fn enter(&mut self, task: usize, parent: Option<usize>) -> Result<(), GuideLimit> {
         let guide = self.guide;
         let steps = guide.steps(task);
-        let of_steps = steps.iter().map(|step| step.conditions.len());
-        let conditions = of_steps.sum::<usize>() + guide.task(task).conditions.len();
+        let condition_counts = steps.iter().map(|step| step.conditions.len());
+        let conditions = condition_counts.sum::<usize>() + guide.task(task).conditions.len();
         self.size = self.size.plus(steps.len(), conditions)?;
         let level = self.entered.len();
         self.entered.push(task);

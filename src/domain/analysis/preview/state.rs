@@ -63,8 +63,8 @@ fn by_other_name<'a>(
     let mut values = variable.setters.iter().map(|setter| {
         let account_wide = &guide[*guide[*setter].sets.first()?];
         let value = answers.get(&account_wide.name)?;
-        let of_other_task = !variable.may_be(value) && account_wide.may_be(value);
-        (!of_other_task).then_some(value)
+        let is_of_other_task = !variable.may_be(value) && account_wide.may_be(value);
+        (!is_of_other_task).then_some(value)
     });
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)

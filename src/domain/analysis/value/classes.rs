@@ -17,7 +17,7 @@ const LOOKUP_WORK: usize = 25;
 /// The classes of a variable's values. The first contains the unanswered value.
 #[derive(Clone, Debug)]
 pub struct ValueClasses<'a> {
-    of_keys: HashMap<String, usize>,
+    key_classes: HashMap<String, usize>,
     /// For each criterion, the classes that it tells apart from [`Self::UNANSWERED`], sorted.
     told_apart: HashMap<&'a Criterion, Vec<usize>>,
     count: usize,
@@ -61,11 +61,11 @@ impl<'a> ValueClasses<'a> {
                 (keys.collect(), values_told_apart(targets))
             }
         };
-        let forms_of_key = |key: &&str| VariableValue::Text((*key).to_owned()).forms();
-        let forms = keys.iter().map(forms_of_key).chain(others);
+        let key_forms = |key: &&str| VariableValue::Text((*key).to_owned()).forms();
+        let forms = keys.iter().map(key_forms).chain(others);
         // The classes, by the criteria that tell them apart from the unanswered value.
         let mut classes = HashMap::from([(BTreeSet::new(), Self::UNANSWERED)]);
-        let class_of = forms.map(|forms| {
+        let classes_of_forms = forms.map(|forms| {
             let equal = forms.iter().filter_map(|form| equal.get(form)).flatten();
             let number = forms.iter().find_map(Form::number);
             let beyond = bounds.iter().filter(|(_, operator, bound)| {
@@ -75,7 +75,7 @@ impl<'a> ValueClasses<'a> {
             let next = classes.len();
             *classes.entry(told_by.collect()).or_insert(next)
         });
-        let class_of: Vec<usize> = class_of.collect();
+        let classes_of_forms: Vec<usize> = classes_of_forms.collect();
         let mut told_apart = vec![Vec::new(); criteria.len()];
         for (told_by, class) in &classes {
             for index in told_by {
@@ -86,7 +86,11 @@ impl<'a> ValueClasses<'a> {
         }
         told_apart.iter_mut().for_each(|told| told.sort_unstable());
         Some(Self {
-            of_keys: keys.into_iter().map(str::to_owned).zip(class_of).collect(),
+            key_classes: keys
+                .into_iter()
+                .map(str::to_owned)
+                .zip(classes_of_forms)
+                .collect(),
             told_apart: criteria.iter().copied().zip(told_apart).collect(),
             count: classes.len(),
         })
@@ -97,8 +101,11 @@ impl<'a> ValueClasses<'a> {
     }
 
     /// The class of an answer of the guide's observations.
-    pub fn of_key(&self, key: &str) -> usize {
-        self.of_keys.get(key).copied().unwrap_or(Self::UNANSWERED)
+    pub fn key_class(&self, key: &str) -> usize {
+        self.key_classes
+            .get(key)
+            .copied()
+            .unwrap_or(Self::UNANSWERED)
     }
 
     /// The classes that a criterion tells apart from [`Self::UNANSWERED`].

@@ -6,7 +6,7 @@ use crate::domain::{
     Error, Missing,
     ids::{StepId, TaskId},
     import::{AbsentFields, AbsentSteps, DocumentStep, Origin, StepFields},
-    nesting::limits_of_step,
+    nesting::step_depth_limits,
     step::{NewStep, Step},
     violation::{Path, Reason},
 };
@@ -183,7 +183,7 @@ impl<'a> Planner<'a> {
             let kept = (document, new);
             restored.set_step(kept, parent.target, before, &mut step, self.context.write);
         }
-        for limit in limits_of_step(&step.content, &Path::root(path)) {
+        for limit in step_depth_limits(&step.content, &Path::root(path)) {
             self.limit_depth(limit);
         }
         step

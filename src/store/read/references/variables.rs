@@ -37,7 +37,7 @@ const MAX_BATCHES: usize = 3;
 const MAX_BATCH_ROWS: usize = 1_000;
 
 /// A page of the observations that set a variable and the conditions that read it.
-pub async fn to_variable(
+pub async fn list_variable_references(
     scope: Scope<'_, impl ConnectionTrait>,
     filter: &VariableFilter,
     after: Option<ReferenceCursor>,
@@ -49,7 +49,7 @@ pub async fn to_variable(
         get_order_epoch(scope, task).await?;
     }
     let mut cursor = after.unwrap_or_else(|| {
-        ReferenceCursor::start_of(if filter.may_have_setters() {
+        ReferenceCursor::before(if filter.may_have_setters() {
             ReferenceKind::Sets
         } else {
             ReferenceKind::Reads
@@ -72,7 +72,7 @@ pub async fn to_variable(
             }
             limit = MAX_BATCH_ROWS;
         } else if cursor.kind == ReferenceKind::Sets {
-            cursor = ReferenceCursor::start_of(ReferenceKind::Reads);
+            cursor = ReferenceCursor::before(ReferenceKind::Reads);
             limit = size + 1 - items.len();
         } else {
             return Ok(ReferencePage { items, next: None });

@@ -44,10 +44,10 @@ impl Batch<'_> {
         for task in &changes.tasks {
             match task {
                 TaskChange::Create(after) => {
-                    change(after.guid.0, NameUses::new(), names_of_task(after));
+                    change(after.guid.0, NameUses::new(), task_name_uses(after));
                 }
                 TaskChange::Update { before, after } => {
-                    change(after.guid.0, names_of_task(before), names_of_task(after));
+                    change(after.guid.0, task_name_uses(before), task_name_uses(after));
                 }
                 TaskChange::Delete { task, steps } => {
                     deleted.push(task.0);
@@ -56,11 +56,11 @@ impl Batch<'_> {
             }
         }
         for StepChange { before, after, .. } in &changes.steps {
-            let before = before.as_deref().map(names_of_step);
+            let before = before.as_deref().map(step_name_uses);
             change(
                 after.guid.0,
                 before.unwrap_or_default(),
-                names_of_step(after),
+                step_name_uses(after),
             );
         }
         self.insert(added);
@@ -70,11 +70,11 @@ impl Batch<'_> {
     }
 }
 
-fn names_of_task(task: &Task) -> NameUses {
+fn task_name_uses(task: &Task) -> NameUses {
     names_read(task.content.dependencies.as_ref())
 }
 
-fn names_of_step(step: &Step) -> NameUses {
+fn step_name_uses(step: &Step) -> NameUses {
     let mut names = names_read(step.content.dependencies.as_ref());
     if let Some(question) = step.kind.observation_feedback() {
         let own = question.name.as_str();

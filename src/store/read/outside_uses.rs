@@ -78,12 +78,12 @@ pub async fn find_outside_uses(
         replaced.is_some() && variable.task.is_none() && !variable.setters.is_empty()
     };
     let names = [
-        names_of(
+        indexed_names(
             draft
                 .account_variables()
                 .filter(|variable| variable.is_read),
         ),
-        names_of(draft.account_variables().filter(set)),
+        indexed_names(draft.account_variables().filter(set)),
     ];
     let max_users = MAX_USERS + inside.len();
     let [set, read] = read_index(scope, &names, INDEX_ROWS_PER_USER * max_users).await?;
@@ -117,7 +117,7 @@ type IndexRow = (Uuid, String);
 /// Names by their form in the index.
 type Names<'a> = BTreeMap<String, &'a str>;
 
-fn names_of<'a>(variables: impl Iterator<Item = &'a Variable>) -> Names<'a> {
+fn indexed_names<'a>(variables: impl Iterator<Item = &'a Variable>) -> Names<'a> {
     variables
         .map(|variable| (indexed_name(&variable.name), variable.name.as_str()))
         .collect()

@@ -292,9 +292,9 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
     if options.severity(rule, rule.text().severity).is_none() {
         return Vec::new();
     }
-    let of_account = guide.variables.iter();
-    let of_account = of_account.filter(|it| parse_account_name(&it.name).is_some());
-    let (unknown, known): (Vec<_>, Vec<_>) = of_account.partition(|it| it.is_unknown());
+    let account_wide = guide.variables.iter();
+    let account_wide = account_wide.filter(|it| parse_account_name(&it.name).is_some());
+    let (unknown, known): (Vec<_>, Vec<_>) = account_wide.partition(|it| it.is_unknown());
     let budget = Budget::new(0, NEVER);
     let read = unknown.into_iter().filter(|variable| variable.is_read);
     let unchecked = read.filter_map(|variable| {
