@@ -18,7 +18,7 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    call_limits::{CallLimits, Limit, Permit},
+    call_limits::{CallLimits, KIB, Limit, Permit},
     domain::{Error, Result, SizedResource, caller::Caller},
 };
 
@@ -279,9 +279,9 @@ impl WorkMemory {
         }
     }
 
-    /// The bytes that it holds.
+    /// The bytes that it holds, in whole KiB.
     pub fn bytes(&self) -> usize {
-        self.permit.as_ref().map_or(0, Permit::num_permits)
+        self.permit.as_ref().map_or(0, Permit::num_permits) * KIB
     }
 
     /// The maximum number of bytes that all calls may hold. Work that takes more never fits.
@@ -313,7 +313,7 @@ impl WorkMemory {
 
     /// Releases all but this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
-        let freed = self.bytes().saturating_sub(bytes);
+        let freed = self.bytes().saturating_sub(bytes) / KIB;
         drop(self.permit.as_mut().and_then(|permit| permit.split(freed)));
     }
 }
@@ -331,7 +331,7 @@ mod tests {
         assert!(other.grow(5_000).is_err());
         one.shrink_to(100);
         assert!(other.grow(9 * 1024).is_ok() && other.grow(1024).is_err());
-        assert_eq!((one.bytes(), other.bytes()), (100, 9 * 1024));
+        assert_eq!((one.bytes(), other.bytes()), (1024, 9 * 1024));
         drop((one, other));
         assert_eq!(limits.bytes(), 0);
     }

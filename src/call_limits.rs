@@ -35,6 +35,9 @@ const fn account_share(all: usize) -> usize {
 /// Calls that were rejected, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
 
+/// The bytes that a permit of a limit of bytes stands for.
+pub const KIB: usize = 1024;
+
 /// A part of a limit, which is free again when this is dropped.
 pub type Permit = OwnedSemaphorePermit;
 
@@ -42,6 +45,9 @@ pub type Permit = OwnedSemaphorePermit;
 #[derive(Clone)]
 pub struct Limit {
     max: usize,
+    /// What a permit of the semaphore stands for: one, or the bytes of a KiB, because tokio counts the
+    /// permits of a holder in a `u32`.
+    unit: usize,
     free: Arc<Semaphore>,
 }
 
@@ -49,8 +55,18 @@ impl Limit {
     pub const UNLIMITED: usize = Semaphore::MAX_PERMITS;
 
     pub fn new(max: usize) -> Self {
-        let free = Arc::new(Semaphore::new(max));
-        Self { max, free }
+        Self::with_unit(max, 1)
+    }
+
+    /// A limit of bytes, of which whole KiB are taken.
+    pub fn for_bytes(max: usize) -> Self {
+        Self::with_unit(max, KIB)
+    }
+
+    fn with_unit(max: usize, unit: usize) -> Self {
+        let permits = max.div_ceil(unit);
+        let free = Arc::new(Semaphore::new(permits));
+        Self { max, unit, free }
     }
 
     pub fn max(&self) -> usize {
@@ -58,27 +74,26 @@ impl Limit {
     }
 
     pub fn taken(&self) -> usize {
-        self.max - self.free.available_permits()
+        let permits = self.max.div_ceil(self.unit);
+        (permits - self.free.available_permits()) * self.unit
     }
 
     /// Takes this many, if they are free.
     pub fn try_take(&self, count: usize) -> Option<Permit> {
         let free = Arc::clone(&self.free);
-        free.try_acquire_many_owned(clamped(count)).ok()
+        let permits = u32::try_from(count.div_ceil(self.unit)).ok()?;
+        free.try_acquire_many_owned(permits).ok()
     }
 
     /// Waits until this many are free, or all if it is more than that.
     pub async fn take(&self, count: usize) -> Permit {
         let free = Arc::clone(&self.free);
-        let permit = free.acquire_many_owned(clamped(count.min(self.max))).await;
+        let permits = count.min(self.max).div_ceil(self.unit);
+        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+        let permit = free.acquire_many_owned(permits).await;
         #[allow(clippy::expect_used)]
         permit.expect("the semaphore is never closed")
     }
-}
-
-/// More than 4 GiB count as 4 GiB.
-fn clamped(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// The limits of all calls.
@@ -118,9 +133,9 @@ impl CallLimits {
                 in_work: Limit::new(MAX_CALLS_IN_WORK),
             },
             accounts: Mutex::default(),
-            messages: Limit::new(max_work_bytes / MESSAGE_SHARE),
-            elements: Limit::new(max_work_bytes / MESSAGE_SHARE),
-            memory: Limit::new(max_work_bytes),
+            messages: Limit::for_bytes(max_work_bytes / MESSAGE_SHARE),
+            elements: Limit::for_bytes(max_work_bytes / MESSAGE_SHARE),
+            memory: Limit::for_bytes(max_work_bytes),
             turns: Limit::new(processors.saturating_sub(1).max(1)),
             rejected: RejectedCalls::default(),
         };
@@ -156,7 +171,8 @@ impl CallLimits {
             return calls.clone();
         }
         if accounts.len() >= MAX_KNOWN_ACCOUNTS {
-            accounts.retain(|_, calls| calls.all.taken() > 0);
+            // Permits and clones refer to the semaphore.
+            accounts.retain(|_, calls| Arc::strong_count(&calls.all.free) > 1);
         }
         let [all, in_work] = [MAX_CALLS, MAX_CALLS_IN_WORK].map(account_share);
         let calls = CallCounts {

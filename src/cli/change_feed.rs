@@ -1,6 +1,6 @@
 //! `expertise changes`.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, future::pending, time::Duration};
 
 use clap::Args;
 use tokio::{
@@ -92,15 +92,20 @@ struct ChangeReader<'a> {
 }
 
 impl ChangeReader<'_> {
-    /// Prints what there is and, with `follow`, what comes, until Ctrl-C or until nobody reads the
-    /// output.
+    /// Prints what there is. With `follow`, it goes on until Ctrl-C or until nobody reads the output.
     async fn read(&mut self, follow: bool) -> Result<(), CliError> {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
+        let interrupt = || signal(SignalKind::interrupt()).map_err(CliError::cannot_listen);
+        // Without `follow`, Ctrl-C ends the process.
+        let mut interrupt = follow.then(interrupt).transpose()?;
+        let mut interrupted = async || match &mut interrupt {
+            Some(interrupt) => interrupt.recv().await,
+            None => pending().await,
+        };
         self.request.wait = follow.then_some(WAIT);
         loop {
             let before = self.request.cursor.clone();
             let page = tokio::select! {
-                _ = interrupt.recv() => return Ok(()),
+                _ = interrupted() => return Ok(()),
                 page = self.next_page() => page,
             };
             match page {
@@ -109,8 +114,8 @@ impl ChangeReader<'_> {
                     if !self.print(page)? || is_end {
                         return Ok(());
                     }
-                    let is_ordered = follow || self.request.cursor != before;
-                    if !is_ordered && self.request.wait.replace(ORDER_WAIT).is_some() {
+                    let is_stuck = !follow && self.request.cursor == before;
+                    if is_stuck && self.request.wait.replace(ORDER_WAIT).is_some() {
                         out::print_error("newer changes are not in order yet, and are not listed");
                         return Ok(());
                     }
@@ -118,7 +123,7 @@ impl ChangeReader<'_> {
                 Err(CliError::Refused(error)) if follow && error.transient && self.has_read => {
                     out::print_message(error);
                     tokio::select! {
-                        _ = interrupt.recv() => return Ok(()),
+                        _ = interrupted() => return Ok(()),
                         () = sleep(RETRY_PAUSE) => {}
                     }
                 }

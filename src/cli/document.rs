@@ -124,17 +124,19 @@ pub(super) fn text(document: &TaskDocument) -> String {
     escape_formatting(&(message_text("TaskDocument", document) + "\n"))
 }
 
-/// A message of the contract, such as a `Step`, as text.
+/// A message of the API, such as a `Step`, as text.
+#[allow(clippy::expect_used)]
 pub(super) fn message_text(name: &str, message: &impl Message) -> String {
     let shape = JsonShape::Message(descriptor(name));
     let value = json(name, message);
-    serde_json::to_string_pretty(&Ordered(&value, &shape)).unwrap_or_default()
+    let text = serde_json::to_string_pretty(&Ordered(&value, &shape));
+    text.expect("JSON can be written as text")
 }
 
-/// A message of the contract as JSON; `null` for what a server must not send, such as a time of
-/// another era.
+/// A message of the API as JSON.
+#[allow(clippy::expect_used)]
 pub(super) fn json(name: &str, message: &impl Message) -> Value {
-    message_json::json(descriptor(name), message).unwrap_or_default()
+    message_json::json(descriptor(name), message).expect("a message of the server has a JSON form")
 }
 
 pub(super) fn json_list<'m, M: Message + 'm>(

@@ -355,8 +355,15 @@ fn with_name(tasks: &[Task], name: &str) -> Result<Option<TaskId>, CliError> {
 
 /// The error for a name that none of these tasks has, with what to do.
 fn no_such_task(client: &Client, name: &str, tasks: &[Task]) -> CliError {
-    let advice = match closest(name, tasks.iter().map(|task| task.name.as_str())) {
-        Some(name) => format!("is {:?} meant?", sanitize(name)),
+    let lower = tasks.iter().map(|task| task.name.to_lowercase());
+    let lower: Vec<String> = lower.collect();
+    let meant = closest(&name.to_lowercase(), lower.iter().map(String::as_str));
+    let mut meant = tasks
+        .iter()
+        .zip(&lower)
+        .filter(|it| Some(it.1.as_str()) == meant);
+    let advice = match meant.next() {
+        Some((task, _)) => format!("is {:?} meant?", sanitize(&task.name)),
         None => {
             let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
             format!("`{list}` lists the tasks of the account, `{history}` deleted ones")

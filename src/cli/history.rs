@@ -154,7 +154,10 @@ pub(super) async fn alias(
         remove,
     } = args;
     let task = guides::find_with_history(client, task).await?.to_string();
-    let former = guides::find_revision(client, &task, alias).await?;
+    let former = match revision {
+        Some(_) => None,
+        None => guides::find_revision(client, &task, alias).await?,
+    };
     let named = match revision.is_some() || *remove {
         false => former.clone(),
         true => {

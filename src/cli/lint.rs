@@ -138,7 +138,7 @@ pub(super) async fn lint(
             }
             Ok(LintedGuide::File(_)) => match local.next() {
                 Some(checked) => checked,
-                None => continue,
+                None => return Err(CliError::Failed(format!("{name} was not checked"))),
             },
             Err(error) => Err(CliError::Failed(error)),
         };

@@ -18,11 +18,13 @@ pub struct NewArgs {
     pub out: Option<PathBuf>,
 }
 
+#[allow(clippy::expect_used)]
 pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {
     let out = args.out.as_deref().filter(|file| *file != "-");
     let name = out.and_then(|file| file.file_stem()?.to_str());
     let guide = guide(args.product_id, name.unwrap_or("the-lamp-stays-dark"));
-    let guide: TaskDocument = document::from_json("TaskDocument", &guide).unwrap_or_default();
+    let guide: Option<TaskDocument> = document::from_json("TaskDocument", &guide);
+    let guide = guide.expect("the template is a guide");
     let text = document::text(&guide);
     match out {
         Some(file) => files::create(file, &text).map_err(|error| match error.kind() {

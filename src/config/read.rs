@@ -93,8 +93,12 @@ pub(super) fn none_of(faults: Vec<String>) -> Checked<()> {
     }
 }
 
-/// Reads command line, environment and file of this process, and checks each value alone. The
-/// arguments of the program itself belong to the command that runs if none is named.
+/// Reads command line, environment and file of this process. The arguments of the program itself
+/// belong to the command that runs if none is named.
+///
+/// The command line is parsed twice: first with all values as texts, to find every wrong value, then
+/// with their types and the values of the file as defaults. Help is printed by the first, without the
+/// file's values, which may be secrets.
 pub fn read(program: Command) -> Result<ArgMatches, ConfigError> {
     let args: Vec<OsString> = env::args_os().collect();
     let as_text = |argument: Arg| match argument.get_action().takes_values() {
@@ -188,11 +192,12 @@ fn expected(argument: &Arg, value: &OsStr) -> Option<String> {
 fn masked(setting: &Arg, text: &str) -> String {
     let value_type = setting.get_value_parser().type_id();
     let is_database = value_type == TypeId::of::<DatabaseUrl>();
+    // A positional argument such as `GUIDE@-1` is no URL, unless it looks like one.
+    let is_url = !setting.is_positional() || text.contains("://");
+    let may_have_password = is_url && text.contains('@');
     match value_type == TypeId::of::<Secret>() {
         true => MASK.to_owned(),
-        false if is_database || text.contains('@') && !setting.is_positional() => {
-            database_url::mask(text)
-        }
+        false if is_database || may_have_password => database_url::mask(text),
         false => text.to_owned(),
     }
 }

@@ -15,25 +15,48 @@ use crate::{
     store::GuideSource,
 };
 
-/// The guide, and the digest of its document if it is not stored. Like [`SentDocument::decode_new`], it
-/// comes after the other fields of the request.
-pub fn source(
+/// The guide of a request. A document is not decoded yet.
+pub enum SentGuide {
+    Stored(TaskId),
+    Document(Box<v1::TaskDocument>),
+}
+
+/// The guide of a request with an id or a document.
+pub fn guide(
     id: Option<String>,
     document: Option<v1::TaskDocument>,
     violations: &mut Violations,
-) -> Option<(GuideSource, Option<[u8; 32]>)> {
-    if let Some(id) = id {
-        let task = guid(&id, TaskId::parse, violations.at("guid"));
-        return task.map(|task| (GuideSource::Stored(task), None));
+) -> Option<SentGuide> {
+    match (id, document) {
+        (Some(id), _) => {
+            let task = guid(&id, TaskId::parse, violations.at("guid"));
+            task.map(SentGuide::Stored)
+        }
+        (None, Some(document)) => Some(SentGuide::Document(Box::new(document))),
+        (None, None) => {
+            let mut field = violations.at("source");
+            field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
+            None
+        }
     }
-    let Some(message) = document else {
-        let mut field = violations.at("source");
-        field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
-        return None;
-    };
-    let digest = content_digest(message.clone());
-    let document = SentDocument::unstored(message).decode_new(violations)?;
-    Some((GuideSource::Document(Arc::new(document)), Some(digest)))
+}
+
+impl SentGuide {
+    /// Decodes a document, and returns its digest. Like [`SentDocument::decode_new`], it comes after the
+    /// other fields of the request.
+    pub fn into_source(
+        self,
+        violations: &mut Violations,
+    ) -> Option<(GuideSource, Option<[u8; 32]>)> {
+        match self {
+            Self::Stored(task) => Some((GuideSource::Stored(task), None)),
+            Self::Document(message) => {
+                let digest = content_digest((*message).clone());
+                let document = SentDocument::unstored(*message).decode_new(violations)?;
+                Some((GuideSource::Document(Arc::new(document)), Some(digest)))
+            }
+        }
+    }
 }
 
 /// The digest of a document without ids, which only tie its parts together, and without

@@ -64,7 +64,7 @@ pub(super) fn check_files(
         })
     };
     let checked = files.iter().zip(decoded);
-    let checked = checked.filter_map(|(file, decoded)| match decoded {
+    let checked = checked.map_while(|(file, decoded)| match decoded {
         Ok(()) => Some(check(file, tasks.next()?)),
         Err(error) => Some(Err(error)),
     });

@@ -202,6 +202,13 @@ impl Document {
         self.all().into_iter().flat_map(|document| &document.steps)
     }
 
+    /// Whether all tasks and steps are valid.
+    pub fn is_decoded(&self) -> bool {
+        let mut documents = self.all().into_iter();
+        let is_refused = |step: &DocumentStep| matches!(step.fields, StepFields::Refused);
+        documents.all(|it| it.task.new.is_some() && !it.steps.iter().any(is_refused))
+    }
+
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let tasks = self.all().into_iter().map(|document| &document.task);

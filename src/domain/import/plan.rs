@@ -111,6 +111,10 @@ pub(super) fn plan_with_ids<'a>(
     let mut tree = planner.task(Some(document), "", target, None);
     planner.resolve_references(&mut tree, document.task.new.is_some());
     planner.problems.into_result()?;
+    if !document.is_decoded() {
+        let description = "a document without violations is not decoded";
+        return Err(Error::Internal(description.to_owned()));
+    }
     let wanted = WantedGuide {
         tree,
         stored: planner.stored,
