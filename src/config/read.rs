@@ -192,12 +192,12 @@ fn expected(argument: &Arg, value: &OsStr) -> Option<String> {
 fn masked(setting: &Arg, text: &str) -> String {
     let value_type = setting.get_value_parser().type_id();
     let is_database = value_type == TypeId::of::<DatabaseUrl>();
-    // A positional argument such as `GUIDE@-1` is no URL, unless it looks like one.
-    let is_url = !setting.is_positional() || text.contains("://");
-    let may_have_password = is_url && text.contains('@');
+    // A positional argument such as `GUIDE@-1` holds no password.
+    let may_have_password = text.contains('@') && !setting.is_positional();
+    let may_have_secret = may_have_password || text.contains("://");
     match value_type == TypeId::of::<Secret>() {
         true => MASK.to_owned(),
-        false if is_database || may_have_password => database_url::mask(text),
+        false if is_database || may_have_secret => database_url::mask(text),
         false => text.to_owned(),
     }
 }

@@ -141,6 +141,17 @@ pub struct Origin<Id> {
     pub is_of_value: bool,
 }
 
+impl<Id> Origin<Id> {
+    /// The path of a field in the request; an empty `field` is the task or step itself.
+    pub fn field_path(&self, field: &str) -> String {
+        if self.is_of_value || field.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}.{field}", self.path)
+        }
+    }
+}
+
 /// Where tasks and steps stand in a document, by the ids that they get.
 #[derive(Debug, Default)]
 pub struct Origins {

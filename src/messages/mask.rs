@@ -16,7 +16,7 @@ use super::{
 use crate::domain::{
     import::AbsentFields,
     misspelling::closest,
-    translation::Language,
+    translation::{Language, MAX_LANGUAGES},
     violation::{Reason, Violations},
 };
 
@@ -188,12 +188,16 @@ impl Mask {
 
     /// The stored task or step with the selected fields of the sent one. Those that `not_honored` names
     /// are not selected. `None` if the bytes are not those of a message.
+    ///
+    /// Also returns the number of languages for [`check_languages`](crate::domain::task::check_languages). If
+    /// there are too many, the result has only the languages that were sent; if these are too many, which its
+    /// decoder finds, the number is 0.
     pub fn merge<M: Message + Default>(
         &self,
         stored: &[u8],
         sent: &[u8],
         not_honored: &[&str],
-    ) -> Option<M> {
+    ) -> Option<(M, usize)> {
         let mut merged = EncodedResource::read(self.fields, stored)?;
         let sent = EncodedResource::read(self.fields, sent)?;
         let has_shorthand =
@@ -253,7 +257,16 @@ impl Mask {
         merged
             .0
             .extend(taken.map(|(key, values)| (*key, values.clone())));
-        M::decode(&merged.encode(self.fields)[..]).ok()
+        let mut languages = merged.languages().len();
+        if languages > MAX_LANGUAGES {
+            let is_taken = |key: &FieldKey<'_>| sent.0.contains_key(key) && is_selected(key);
+            merged.0.retain(|key, _| key.0.is_none() || is_taken(key));
+            if merged.languages().len() > MAX_LANGUAGES {
+                languages = 0;
+            }
+        }
+        let message = M::decode(&merged.encode(self.fields)[..]).ok()?;
+        Some((message, languages))
     }
 }
 

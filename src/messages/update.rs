@@ -23,8 +23,8 @@ use crate::{
         decide::{SentFields, UpdateStep, UpdateTask, Updated},
         ids::{StepId, TaskId},
         step::{NewStep, SentSubtask, Step},
-        task::{NewTask, Published, Task},
-        violation::Violations,
+        task::{NewTask, Published, Task, check_languages},
+        violation::{Path, Violations},
     },
     proto::v1,
 };
@@ -140,12 +140,13 @@ impl SentFields<Task, NewTask> for TaskUpdate {
         };
         let not_honored = unmanaged_only(before);
         let stored = encode::task(before.clone()).encode_to_vec();
-        let message: v1::Task = mask.merge(&stored, sent, not_honored)?;
+        let (message, languages): (v1::Task, _) = mask.merge(&stored, sent, not_honored)?;
         // A create without roles gives access to everyone.
         let mut roles = at.field("roles");
         roles.not_empty(&message.roles, "needs at least one access level");
-        let new = task::new(message, at)?;
-        Some((new, mask.not_applied(&stored, sent, not_honored)))
+        let new = task::new(message, at);
+        check_languages(&Path::root("task"), languages, violations);
+        Some((new?, mask.not_applied(&stored, sent, not_honored)))
     }
 }
 
@@ -203,7 +204,7 @@ impl SentFields<Step, NewStep> for StepUpdate {
             not_honored,
             names_subtask: self.selects_sent(SUBTASK_EXTERNAL_ID),
         };
-        let new = edit.decode(mask, &self.bodies, violations.at("step"));
+        let new = edit.decode(mask, &self.bodies, "step", violations);
         if honors_subtask && self.clears_subtask() {
             let mut at = violations.at("step");
             at.field(SUBTASK_EXTERNAL_ID).required::<()>(None);
@@ -226,10 +227,19 @@ pub struct StepEdit<'a> {
 
 impl StepEdit<'_> {
     /// Decodes the stored step with the selected fields of the sent one.
-    pub fn decode(&self, mask: &Mask, bodies: &Bodies, mut at: Field<'_>) -> Option<NewStep> {
-        let mut message: v1::Step = mask.merge(self.stored, self.sent, self.not_honored)?;
+    pub fn decode(
+        &self,
+        mask: &Mask,
+        bodies: &Bodies,
+        path: &str,
+        violations: &mut Violations,
+    ) -> Option<NewStep> {
+        let (mut message, languages): (v1::Step, _) =
+            mask.merge(self.stored, self.sent, self.not_honored)?;
         message.subtask_external_id.take_if(|_| !self.names_subtask);
-        let mut new = step::for_task(message, Some(self.before.task), &mut at)?;
+        let new = step::for_task(message, Some(self.before.task), &mut violations.at(path));
+        check_languages(&Path::root(path), languages, violations);
+        let mut new = new?;
         bodies.restore(&mut new.content, Some(self.before));
         Some(new)
     }
@@ -237,14 +247,14 @@ impl StepEdit<'_> {
 
 /// Notes the violations of the selected fields, except those of `not_honored`. The stored task is not known.
 pub fn check_task(mask: &Mask, sent: &[u8], not_honored: &[&str], at: Field<'_>) {
-    if let Some(message) = mask.merge(&[], sent, not_honored) {
+    if let Some((message, _)) = mask.merge(&[], sent, not_honored) {
         task::check(message, at);
     }
 }
 
 /// The same for a step.
 pub fn check_step(mask: &Mask, sent: &[u8], not_honored: &[&str], at: Field<'_>) {
-    if let Some(message) = mask.merge(&[], sent, not_honored) {
+    if let Some((message, _)) = mask.merge(&[], sent, not_honored) {
         step::check(message, at);
     }
 }

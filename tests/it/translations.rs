@@ -73,6 +73,21 @@ async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
         task_of(&guid).with_translations(in_language(tags[100], task_translation("one too many")));
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
+    // What was sent is checked, too.
+    let mut sent = in_language(tags[100], TaskTranslation::default());
+    sent.extend(in_language("de_DE", task_translation("malformed")));
+    let update = task_of(&guid).with_translations(sent);
+    let failure = client.update_task(update.clone(), &[]).await.refused();
+    failure.violates(&[
+        ("task.translations", "TOO_MANY_ELEMENTS"),
+        (r#"task.translations["de_DE"]"#, "FIELD_INVALID"),
+    ]);
+    let document = document_with(update, Vec::new());
+    let failure = client.import(document).await.refused();
+    failure.violates(&[
+        ("document.task.translations", "TOO_MANY_ELEMENTS"),
+        (r#"document.task.translations["de_DE"]"#, "FIELD_INVALID"),
+    ]);
     let guide = client.given_task(task("Guide")).await;
     let with = |tags: &[&str]| {
         let rows = tags

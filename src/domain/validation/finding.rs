@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::domain::{
     analysis::{Guide, GuideStep, GuideTask, StepPosition},
-    import::Origin,
     sha256::Sha256,
     task::AccessLevel,
     translation::Language,
@@ -53,20 +52,13 @@ impl FindingPlace {
     /// itself. A managed task or wiring step that is not in the document is placed at the value
     /// that manages the task.
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
-        fn place<Id>(origin: &Origin<Id>, path: &str) -> String {
-            if origin.is_of_value {
-                origin.path.clone()
-            } else {
-                full_path(&origin.path, path)
-            }
-        }
         let (placed, title) = match step {
             None => {
-                let placed = task.origin.as_ref().map(|origin| place(origin, path));
+                let placed = task.origin.as_ref().map(|origin| origin.field_path(path));
                 (placed, task.task.name.as_str())
             }
             Some(GuideStep { origin, step, .. }) => {
-                let placed = origin.as_ref().map(|origin| place(origin, path));
+                let placed = origin.as_ref().map(|origin| origin.field_path(path));
                 (placed, step.title.as_str())
             }
         };
@@ -83,25 +75,15 @@ impl FindingPlace {
     }
 }
 
-/// The path of a field below the path of its resource in a document.
-fn full_path(above: &str, path: &str) -> String {
-    match path {
-        "" => above.to_owned(),
-        path => format!("{above}.{path}"),
-    }
-}
-
 /// The maximum number of characters of a text in a finding. Names of variables have at most 2,001.
 const MAX_TEXT_CHARS: usize = 2_048;
 /// The maximum number of texts of a list in facts, and of places.
 const MAX_LISTED: usize = 100;
-/// The maximum bytes of an example. A longer one is left out, because part of it would show
-/// nothing.
+/// The maximum bytes of an example. Longer examples are left out.
 const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
 /// The approximate memory of a finding in addition to its texts.
 const FINDING_BYTES: usize = 1_024;
-/// The maximum number of keys that a message or hint lists, and of characters of each key or
-/// suggestion.
+/// The maximum number of keys in a message or hint, and of characters of each key or suggestion.
 const MAX_SHOWN_KEYS: usize = 10;
 const MAX_SHOWN_CHARS: usize = 100;
 

@@ -17,7 +17,7 @@ use crate::{
         },
         nesting::MAX_NESTED_DOCUMENTS,
         step::{Step, StepKind},
-        task::{MAX_TASK_STEPS, NewTask, TOO_MANY_STEPS},
+        task::{MAX_TASK_STEPS, NewTask, TOO_MANY_STEPS, check_languages},
         time::Timestamp,
         violation::{Path, Reason, Violations},
     },
@@ -235,8 +235,10 @@ impl<'a> DocumentDecoder<'a> {
             Stored::Guide(TaskTree { task, .. }) => {
                 let stored = encode::task(task.clone()).encode_to_vec();
                 let sent = message.encode_to_vec();
-                let merged = mask.merge(&stored, &sent, unmanaged_only(task))?;
-                task::new(merged, violations.at(path))
+                let (merged, languages) = mask.merge(&stored, &sent, unmanaged_only(task))?;
+                let new = task::new(merged, violations.at(path));
+                check_languages(&Path::root(path), languages, violations);
+                new
             }
             Stored::Nothing => {
                 if inherited.is_some() {
@@ -373,7 +375,7 @@ impl<'a> DocumentDecoder<'a> {
         if masks.step.keeps_all(&stored, &sent, edit.not_honored) {
             return StepFields::Kept;
         }
-        let new = edit.decode(&masks.step, bodies, self.violations.at(path));
+        let new = edit.decode(&masks.step, bodies, path, &mut self.violations);
         new.map_or(StepFields::Refused, |new| StepFields::New(Box::new(new)))
     }
 

@@ -251,9 +251,11 @@ fn header_authentication_off_loopback_is_accepted_when_asked_for() {
 #[test]
 fn secrets_are_masked_in_effective_settings() {
     let database = ("EXPERTISE_DATABASE_URL", "postgres://ann:hush@db/e");
-    let effective = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE, database]);
+    let traces = ("EXPERTISE_OTLP_ENDPOINT", "http://otel:4317/?key=hush");
+    let effective = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE, database, traces]);
     effective.says(&[
         "database_url = \"postgres://ann:****@db/e\"",
+        "otlp_endpoint = \"http://otel:4317/?****\"",
         "jwt_secret = \"****\"",
     ]);
     assert!(!effective.contains("jwt_jwks_url"), "it is unset");

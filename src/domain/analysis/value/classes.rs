@@ -8,8 +8,7 @@ use crate::domain::{analysis::budget::Budget, dependency::Comparison};
 
 use super::{Criterion, Form, KeySet, VariableValue, is_beyond};
 
-/// The approximate number of values that are tried per target, for a variable that can have any
-/// value.
+/// About how many values are tried per target, for a variable that can have any value.
 const VALUES_PER_TARGET: usize = 8;
 /// The work to look up a value or a target.
 const LOOKUP_WORK: usize = 25;
@@ -17,7 +16,7 @@ const LOOKUP_WORK: usize = 25;
 /// The classes of a variable's values. The first contains the unanswered value.
 #[derive(Clone, Debug)]
 pub struct ValueClasses<'a> {
-    key_classes: HashMap<String, usize>,
+    by_key: HashMap<String, usize>,
     /// For each criterion, the classes that it tells apart from [`Self::UNANSWERED`], sorted.
     told_apart: HashMap<&'a Criterion, Vec<usize>>,
     count: usize,
@@ -65,7 +64,7 @@ impl<'a> ValueClasses<'a> {
         let forms = keys.iter().map(key_forms).chain(others);
         // The classes, by the criteria that tell them apart from the unanswered value.
         let mut classes = HashMap::from([(BTreeSet::new(), Self::UNANSWERED)]);
-        let classes_of_forms = forms.map(|forms| {
+        let assigned = forms.map(|forms| {
             let equal = forms.iter().filter_map(|form| equal.get(form)).flatten();
             let number = forms.iter().find_map(Form::number);
             let beyond = bounds.iter().filter(|(_, operator, bound)| {
@@ -75,7 +74,7 @@ impl<'a> ValueClasses<'a> {
             let next = classes.len();
             *classes.entry(told_by.collect()).or_insert(next)
         });
-        let classes_of_forms: Vec<usize> = classes_of_forms.collect();
+        let assigned: Vec<usize> = assigned.collect();
         let mut told_apart = vec![Vec::new(); criteria.len()];
         for (told_by, class) in &classes {
             for index in told_by {
@@ -86,11 +85,7 @@ impl<'a> ValueClasses<'a> {
         }
         told_apart.iter_mut().for_each(|told| told.sort_unstable());
         Some(Self {
-            key_classes: keys
-                .into_iter()
-                .map(str::to_owned)
-                .zip(classes_of_forms)
-                .collect(),
+            by_key: keys.into_iter().map(str::to_owned).zip(assigned).collect(),
             told_apart: criteria.iter().copied().zip(told_apart).collect(),
             count: classes.len(),
         })
@@ -102,10 +97,7 @@ impl<'a> ValueClasses<'a> {
 
     /// The class of an answer of the guide's observations.
     pub fn key_class(&self, key: &str) -> usize {
-        self.key_classes
-            .get(key)
-            .copied()
-            .unwrap_or(Self::UNANSWERED)
+        self.by_key.get(key).copied().unwrap_or(Self::UNANSWERED)
     }
 
     /// The classes that a criterion tells apart from [`Self::UNANSWERED`].
