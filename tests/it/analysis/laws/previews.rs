@@ -154,6 +154,13 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
         level,
         include_unpublished,
     };
+    // Observations whose answers decide whether any observation is asked are never asked.
+    let never_asked = preview.steps.iter().zip(self::listed(&preview));
+    let never_asked = never_asked.filter(|(step, _)| {
+        let answer = step.question.as_ref().and_then(|it| it.answer.as_ref());
+        answer == Some(&message(&None))
+    });
+    let never_asked: Vec<ReferenceStep> = never_asked.map(|(_, step)| step).collect();
     for choices in completions {
         // The value of each name as each task reads it: the answer, or one that it may
         // have.
@@ -177,10 +184,11 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
         };
         // Observations that are hidden have no answers of their own, and those that nobody can be
         // asked any more have none either.
-        let mut unanswered = BTreeSet::new();
+        let mut unanswered = stored.names_set_by(&never_asked);
         if preview.next_observation.is_empty() {
             let value = |task: &str, name: &str| value(&unanswered, task, name);
-            unanswered = stored.names_set_by(&stored.list(&root, viewer, 8, &value));
+            let listed = stored.list(&root, viewer, 8, &value);
+            unanswered.extend(stored.names_set_by(&listed));
         }
         let complete = loop {
             let value = |task: &str, name: &str| value(&unanswered, task, name);
