@@ -24,8 +24,8 @@ use tonic::{
 use tonic_prost::ProstCodec;
 use tonic_types::StatusExt;
 
+pub use self::call_error::CallError;
 pub(crate) use self::call_error::CalledServer;
-pub use self::call_error::{CallError, CallViolation};
 use self::calls::{Call, PageCall};
 pub(crate) use self::connect_error::root_cause;
 use crate::{

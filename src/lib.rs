@@ -27,6 +27,7 @@
 //! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands and their output |
+//! | [`program`] | runs the command that the command line names |
 //! | `files`, `http_client` | regular files; HTTP requests that the program makes |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
 //! | `reload`, `terminal` | values that are reloaded at intervals; text that is safe on a terminal |
@@ -62,23 +63,24 @@
 //! ```
 
 mod analysis_threads;
-pub mod auth;
+mod auth;
 mod call_context;
 mod call_limits;
-pub mod cli;
-pub mod client;
+mod cli;
+mod client;
 pub mod config;
 pub mod domain;
 mod files;
-pub mod grpc;
+mod grpc;
 mod http_client;
 mod messages;
-pub mod pem;
+mod pem;
+pub mod program;
 pub mod proto;
 mod reload;
 pub mod server;
-pub mod store;
-pub mod telemetry;
+mod store;
+mod telemetry;
 mod terminal;
-pub mod translate;
-pub mod version;
+mod translate;
+mod version;

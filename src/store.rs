@@ -44,11 +44,11 @@ use write::Writers;
 pub use account::Account;
 pub use connect::{OpenError, SchemaChange, check, migrate};
 pub use read::{
-    FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
-    ValidationCall, ValidationPage,
+    FindingsCall, FindingsPage, GuideSource, PreviewCall, PreviewPage, ValidationCall,
+    ValidationPage,
 };
 pub use schema::newest_migration as schema;
-pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};
+pub use whole_database::{WholeDatabaseError, accounts, copy, delete_account};
 pub use write::{CreatedRevision, Import, NewRevisionRequest, RestoreRequest};
 
 #[derive(Clone, Debug)]

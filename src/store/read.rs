@@ -46,7 +46,7 @@ use crate::{
 pub use change_feed::has_new_changes;
 pub use guide::GuideSource;
 pub use preview::{PreviewCall, PreviewPage};
-pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
+pub use validation::{FindingsCall, FindingsPage, ValidationCall, ValidationPage};
 
 /// Rows with more bytes in total are large, and are read under a permit.
 pub const LARGE_BYTES: i64 = 1024 * 1024;

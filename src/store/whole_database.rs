@@ -15,7 +15,7 @@ use crate::config::DatabaseUrl;
 
 pub use self::{
     accounts::{accounts, delete_account},
-    copy::{CopiedTable, copy},
+    copy::copy,
 };
 
 /// Why a command on a whole database failed. Its text is one line that says what to do.
