@@ -45,16 +45,10 @@ fn fact(finding: &Finding, name: &str) -> serde_json::Value {
 
 /// A request for the references of a task.
 fn of_task(task: &Task) -> ListReferencesRequest {
-    ListReferencesRequest {
-        task: task.guid.clone(),
-        ..ListReferencesRequest::default()
-    }
+    ListReferencesRequest::default().with(|it| it.task = task.guid.clone())
 }
 
 /// A request for the references of a variable.
 fn of_variable(name: &str) -> ListReferencesRequest {
-    ListReferencesRequest {
-        variable: name.to_owned(),
-        ..ListReferencesRequest::default()
-    }
+    ListReferencesRequest::default().with(|it| it.variable = name.to_owned())
 }

@@ -71,7 +71,7 @@ impl TokenClient {
     /// ListTasks with a token.
     pub async fn read(&self, token: &str) -> Result<(), Status> {
         let client = self.with_token(token);
-        let listed = client.list_tasks(ListTasksRequest::default());
+        let listed = client.call(ListTasksRequest::default());
         deadline::in_time("an answer", listed).await.map(drop)
     }
 

@@ -73,8 +73,7 @@ async fn a_restore_tells_what_came_back(client: Client) {
     let guide = client.imported(document("Guide", steps)).await;
     client.kept_revision(&guide.guid).await;
     client.delete_step(&guide.steps[1]).await.accepted();
-    let retitled = step_of(&guide.steps[0]).titled("changed");
-    client.updated_step(retitled, &["title"]).await;
+    client.retitle(&guide.steps[0], "changed").await;
     let mut cursor = client.cursor_now().await;
     client.restored(&guide.guid, 1).await;
     let changes = told_by(&client, &mut cursor, "RestoreRevision").await;
@@ -93,13 +92,7 @@ async fn a_restore_tells_what_came_back(client: Client) {
     assert_eq!(changes[0].step_count, 2);
 
     // Also what leaves no history.
-    let purge = DeleteTaskRequest {
-        guid: guide.guid.clone(),
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    client.send_delete_task(purge).await.accepted();
+    client.purge(&guide.guid).await.accepted();
     let changes = told_by(&client, &mut cursor, "DeleteTask").await;
     assert_eq!(told(&changes), [tells(TaskDeleted, &guide.guid, &[])]);
     assert_eq!(changes[0].step_count, 2);
@@ -140,31 +133,18 @@ async fn many_languages_are_told_as_one_field(client: Client) {
 async fn nothing_is_told_that_is_not_stored(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
-    let retried = CreateTaskRequest {
-        request_id: unknown_guid(),
-        ..create_task_request(task("Retried"))
-    };
-    client.send_create_task(retried.clone()).await.accepted();
+    let retried = create_task_request(task("Retried")).with(|it| it.request_id = unknown_guid());
+    client.call(retried.clone()).await.accepted();
     let cursor = client.cursor_now().await;
-    client.send_create_task(retried).await.accepted();
-    client
-        .updated_task(task_of(&guide.guid).named("Guide"), &["name"])
-        .await;
-    client
-        .updated_step(step_of(&step.guid).titled("Step"), &["title"])
-        .await;
-    let dry_run = UpdateTaskRequest {
-        task: Some(task_of(&guide.guid).named("Other")),
-        validate_only: true,
-        ..UpdateTaskRequest::default()
-    };
-    client.send_update_task(dry_run).await.accepted();
-    let dry_run = ImportTaskRequest {
-        document: Some(document("Other", Vec::new())),
-        validate_only: true,
-        ..ImportTaskRequest::default()
-    };
-    client.send_import(dry_run).await.accepted();
+    client.call(retried).await.accepted();
+    client.rename(&guide.guid, "Guide").await;
+    client.retitle(&step.guid, "Step").await;
+    let dry_run = UpdateTaskRequest::default()
+        .with(|it| it.task = Some(task_of(&guide.guid).named("Other")))
+        .with(|it| it.validate_only = true);
+    client.call(dry_run).await.accepted();
+    let dry_run = import_of(document("Other", Vec::new())).with(|it| it.validate_only = true);
+    client.call(dry_run).await.accepted();
     let same = client.exported(&guide.guid).await;
     client.imported(same).await;
     let old = task_of(&guide.guid).named("Other").with_etag("old");
@@ -175,8 +155,7 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
     }
     client.given_role("Role").await;
     let kept = client.kept_revision(&guide.guid).await;
-    let alias = client.set_revision_alias(&guide.guid, "live", kept.revision);
-    alias.await.accepted();
+    client.alias(&guide.guid, "live", kept.revision).await;
     let restored = client.restored(&guide.guid, kept.revision).await;
     assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
     assert_eq!(client.changes_after(&cursor).await.0, []);
@@ -184,11 +163,8 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
 
 #[apply(on_both_databases)]
 async fn the_start_is_now_or_the_oldest(client: Client) {
-    let oldest = ListChangesRequest {
-        start: ChangeStart::Oldest.into(),
-        ..ListChangesRequest::default()
-    };
-    let empty = client.list_changes(oldest.clone()).await.accepted();
+    let oldest = changes_from(ChangeStart::Oldest);
+    let empty = client.call(oldest.clone()).await.accepted();
     assert!(empty.changes.is_empty() && empty.caught_up);
     let first = client.given_task(task("First")).await;
     let now = client.cursor_now().await;
@@ -201,7 +177,7 @@ async fn the_start_is_now_or_the_oldest(client: Client) {
         let tasks: Vec<&String> = changes.iter().map(|change| &change.task).collect();
         assert_eq!(tasks, expected);
     }
-    let all = client.list_changes(oldest).await.accepted();
+    let all = client.call(oldest).await.accepted();
     assert_eq!((all.changes.len(), all.caught_up), (2, true));
 }
 
@@ -213,13 +189,9 @@ async fn a_task_narrows_the_changes(client: Client) {
     let step = client.given_step(information_step(&one, "Step")).await;
     client.given_step(information_step(&other, "Step")).await;
     client.delete_step(&step.guid).await.accepted();
-    let narrowed = |task: &str| ListChangesRequest {
-        cursor: cursor.clone(),
-        task: task.to_owned(),
-        ..ListChangesRequest::default()
-    };
+    let narrowed = |task: &str| changes_behind(&cursor).with(|it| it.task = task.to_owned());
     let upper = one.guid.to_uppercase();
-    let page = client.list_changes(narrowed(&upper)).await.accepted();
+    let page = client.call(narrowed(&upper)).await.accepted();
     let kinds: Vec<ChangeKind> = page.changes.iter().map(Change::kind).collect();
     assert_eq!(kinds, [ChangeKind::StepCreated, ChangeKind::StepDeleted]);
     assert!(page.caught_up);
@@ -227,11 +199,11 @@ async fn a_task_narrows_the_changes(client: Client) {
     assert_eq!(client.changes_after(&page.next_cursor).await.0, []);
     // A task that is gone has told so.
     client.force_delete_task(&one.guid).await.accepted();
-    let page = client.list_changes(narrowed(&one.guid)).await.accepted();
+    let page = client.call(narrowed(&one.guid)).await.accepted();
     let kinds: Vec<ChangeKind> = page.changes.iter().map(Change::kind).collect();
     assert_eq!(kinds[2..], [ChangeKind::TaskDeleted]);
     let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
-    let page = client.list_changes(narrowed(nobody)).await.accepted();
+    let page = client.call(narrowed(nobody)).await.accepted();
     assert!(page.changes.is_empty() && page.caught_up);
 }
 
@@ -244,13 +216,10 @@ async fn a_page_ends_at_its_size_or_after_2000_changes(client: Client) {
     client.imported(document_of(&other.guid, steps)).await;
     let step = client.given_step(information_step(&one, "Step")).await;
     let page = async |cursor: &str, task: &str, page_size: i32| {
-        let request = ListChangesRequest {
-            cursor: cursor.to_owned(),
-            task: task.to_owned(),
-            page_size,
-            ..ListChangesRequest::default()
-        };
-        client.list_changes(request).await.accepted()
+        let request = changes_behind(cursor)
+            .with(|it| it.task = task.to_owned())
+            .with(|it| it.page_size = page_size);
+        client.call(request).await.accepted()
     };
     for (size, count) in [(0, 50), (3, 3), (500, 500), (501, 500)] {
         let page = page(&cursor, "", size).await;
@@ -278,12 +247,8 @@ async fn every_cursor_goes_on_behind_its_change(client: Client) {
         let (rest, end) = client.changes_after(&change.cursor).await;
         assert_eq!(rest, all[index + 1..]);
         assert_eq!(end, last);
-        let one = ListChangesRequest {
-            cursor: change.cursor.clone(),
-            page_size: 1,
-            ..ListChangesRequest::default()
-        };
-        let page = client.list_changes(one).await.accepted();
+        let one = changes_behind(&change.cursor).with(|it| it.page_size = 1);
+        let page = client.call(one).await.accepted();
         let next = all.get(index + 1).map(std::slice::from_ref);
         assert_eq!(page.changes, next.unwrap_or_default());
         assert_eq!(page.caught_up, index + 2 >= all.len());
@@ -295,12 +260,8 @@ async fn a_full_page_is_not_caught_up_while_later_changes_have_no_order(client: 
     let start = client.cursor_now().await;
     client.given_task(task("First")).await;
     let page = async |cursor: &str| {
-        let request = ListChangesRequest {
-            cursor: cursor.to_owned(),
-            page_size: 1,
-            ..ListChangesRequest::default()
-        };
-        client.list_changes(request).await.accepted()
+        let request = changes_behind(cursor).with(|it| it.page_size = 1);
+        client.call(request).await.accepted()
     };
     // Who reads changes puts them in order.
     let (first, end) = client.changes_after(&start).await;
@@ -314,16 +275,15 @@ async fn a_full_page_is_not_caught_up_while_later_changes_have_no_order(client: 
 #[apply(on_one_database)]
 async fn wrong_requests_are_refused(client: Client) {
     let cursor = client.cursor_now().await;
-    let refused = async |request: ListChangesRequest| client.list_changes(request).await.refused();
+    let refused = async |request: ListChangesRequest| client.call(request).await.refused();
     let request = ListChangesRequest::default();
     refused(request.clone())
         .await
         .violates(&[("start", "FIELD_REQUIRED")]);
-    let both = ListChangesRequest {
-        cursor: cursor.clone(),
-        start: ChangeStart::Now.into(),
-        ..request.clone()
-    };
+    let both = request
+        .clone()
+        .with(|it| it.cursor = cursor.clone())
+        .with(|it| it.set_start(ChangeStart::Now));
     refused(both).await.violates(&[("start", "FIELD_INVALID")]);
     let wait = |seconds, nanos| Some(ProtoDuration { seconds, nanos });
     let fractions = [wait(0, 1_000_000_000), wait(1, -1)];
@@ -334,11 +294,10 @@ async fn wrong_requests_are_refused(client: Client) {
         wait(i64::MIN, 0),
     ];
     for wait in seconds.into_iter().chain(fractions) {
-        let request = ListChangesRequest {
-            wait,
-            cursor: cursor.clone(),
-            ..request.clone()
-        };
+        let request = request
+            .clone()
+            .with(|it| it.wait = wait)
+            .with(|it| it.cursor = cursor.clone());
         refused(request)
             .await
             .violates(&[("wait", "FIELD_OUT_OF_RANGE")]);

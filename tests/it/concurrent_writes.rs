@@ -131,8 +131,7 @@ async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
         });
     }
     for n in 1..=15 {
-        let update = task_of(&other.guid).named(format!("Name {n}"));
-        client.updated_task(update, &["name"]).await;
+        client.rename(&other.guid, format!("Name {n}")).await;
     }
     writers.join_all().await;
     for (guide, first) in guides {
@@ -204,10 +203,8 @@ async fn imports_that_change_what_one_guide_manages_all_succeed(client: Client) 
         let guide = guide.clone();
         async move {
             for round in 0..8 {
-                let question = Step {
-                    guid: guide.steps[0].clone(),
-                    ..asking((number + round) % KEYS.len())
-                };
+                let question =
+                    asking((number + round) % KEYS.len()).with_guid(guide.steps[0].clone());
                 let sent = TaskDocument {
                     task: Some(task("Guide").with_guid(&guide.guid)),
                     steps: vec![question],

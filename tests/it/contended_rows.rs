@@ -240,10 +240,7 @@ async fn an_import_that_waited_for_a_step_keeps_an_update_of_another() {
         async move { client.import(document).await }
     };
     let import = contended.start_waiting(1, import).await;
-    let update = Step {
-        published: Some(0),
-        ..step_of(&steps[1])
-    };
+    let update = step_of(&steps[1]).with_published(0);
     client.updated_step(update, &["published"]).await;
     held.release().await;
     import.await.expect("an answer").accepted();
@@ -298,10 +295,7 @@ async fn an_update_that_waited_unlinks_tasks_that_were_added_meanwhile() {
     let unlink = {
         let mut question = question("light", &["On"]);
         question.linked = Some(false);
-        let update = Step {
-            feedback_config: vec![question],
-            ..step_of(&guide.steps[0])
-        };
+        let update = step_of(&guide.steps[0]).with_question(question);
         let client = client.clone();
         async move { client.update_step(update, &["feedback_config"]).await }
     };
@@ -327,14 +321,12 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
             guid: step.guid.clone(),
             etag: step.etag.clone(),
         };
-        let mut steps = client.steps();
-        async move { steps.delete_step(request).await }
+        let client = client.clone();
+        async move { client.call(request).await }
     };
     let deletion = contended.start_waiting(1, deletion).await;
     // An update of a step needs no lock of its task.
-    client
-        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
-        .await;
+    client.retitle(&step.guid, "Changed").await;
     held.release().await;
     let refused = deletion.await.expect("an answer").refused();
     assert_eq!(refused.code, Code::Aborted, "{refused:?}");
@@ -392,12 +384,8 @@ async fn an_alias_and_the_deletion_of_its_revision_take_turns() {
     };
     let alias = contended.start_waiting(1, alias).await;
     let deletion = {
-        let delete = DeleteRevisionRequest {
-            task: guide,
-            revision: "1".to_owned(),
-        };
         let client = client.clone();
-        async move { client.delete_revision(delete).await }
+        async move { client.delete_revision(&guide, 1).await }
     };
     let deletion = contended.start_waiting(2, deletion).await;
     held.release().await;
@@ -509,8 +497,7 @@ async fn old_changes_are_deleted_once_no_reader_has_locked_the_feed() {
     // Every 256th write of a server has old changes deleted.
     let guide = client.given_task(task("Guide")).await;
     let rename = async |name: String| {
-        let update = task_of(&guide.guid).named(&name);
-        client.updated_task(update, &["name"]).await;
+        client.rename(&guide.guid, &name).await;
     };
     for number in 2..256 {
         rename(format!("Guide {number}")).await;
@@ -532,11 +519,8 @@ async fn old_changes_are_deleted_once_no_reader_has_locked_the_feed() {
     .await;
     held.release().await;
     let expired = async || {
-        let request = ListChangesRequest {
-            cursor: start.clone(),
-            ..ListChangesRequest::default()
-        };
-        client.list_changes(request).await.err()
+        let request = changes_behind(&start);
+        client.call(request).await.err()
     };
     let failure = Failure::from(until("the oldest changes are deleted", expired).await);
     failure.is(Code::FailedPrecondition, "CURSOR_EXPIRED");

@@ -23,11 +23,7 @@ async fn deleted_ids(client: &Client, task: &str) -> Vec<String> {
 
 /// The step without what a restore renews.
 fn content(step: &Step) -> Step {
-    Step {
-        etag: String::new(),
-        modified_ts: None,
-        ..step.clone()
-    }
+    step.clone().with_etag("").with(|it| it.modified_ts = None)
 }
 
 fn without_bodies(mut step: Step) -> Step {
@@ -53,9 +49,7 @@ async fn a_step_comes_back_as_it_was(client: Client) {
     for work in work.iter().filter(|work| work.guid == step.guid) {
         client.written(automatic(work, "Français")).await;
     }
-    let before = client
-        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
-        .await;
+    let before = client.retitle(&step.guid, "Changed").await;
     let order = client.step_order(&guide.guid).await;
     let languages = ["de", "fr", "nl"];
     let work = client.translation_work(&languages).await;
@@ -96,7 +90,7 @@ async fn a_step_comes_back_as_it_was(client: Client) {
     // It can be deleted again, with its new etag alone.
     let delete = |etag: &str| {
         let (guid, etag) = (step.guid.clone(), etag.to_owned());
-        client.send_delete_step(DeleteStepRequest { guid, etag })
+        client.call(DeleteStepRequest { guid, etag })
     };
     delete(&before.etag).await.refused();
     delete(&after.etag).await.accepted();
@@ -146,9 +140,7 @@ async fn a_subtask_step_needs_its_task_and_has_its_name(client: Client) {
     let other = client.given_task(task("Other")).await;
     let step = client.given_step(subtask(&guide, &other)).await;
     client.delete_step(&step.guid).await.accepted();
-    client
-        .updated_task(task_of(&other.guid).named("Renamed"), &["name"])
-        .await;
+    client.rename(&other.guid, "Renamed").await;
     let (after, _) = restored(&client, &step.guid).await;
     assert_eq!(after.title, "Renamed");
     client.delete_step(&step.guid).await.accepted();
@@ -178,10 +170,8 @@ async fn what_is_not_kept_is_not_found(client: Client) {
     client.delete_step(a).await.accepted();
     let other = client.other_account();
     not_restored(&other, a).await;
-    let failure = other.list_deleted_steps(ListDeletedStepsRequest {
-        task: guide.guid.clone(),
-        ..ListDeletedStepsRequest::default()
-    });
+    let failure =
+        other.call(ListDeletedStepsRequest::default().with(|it| it.task = guide.guid.clone()));
     failure.await.refused().is_task_not_found(&guide.guid);
     // An import keeps no single steps.
     let rest = document_of(&guide.guid, vec![step_of(c)]);
@@ -205,23 +195,14 @@ async fn what_is_not_kept_is_not_found(client: Client) {
     not_restored(&client, a).await;
     client.delete_step(a).await.accepted();
     client.kept_revision(&guide.guid).await;
-    let purge = DeleteTaskRequest {
-        guid: guide.guid.clone(),
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    client.send_delete_task(purge).await.accepted();
+    client.purge(&guide.guid).await.accepted();
     not_restored(&client, a).await;
 }
 
 #[apply(on_both_databases)]
 async fn another_step_may_have_taken_its_external_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let named = || Step {
-        external_id: Some("one".to_owned()),
-        ..information_step(&guide, "Step")
-    };
+    let named = || information_step(&guide, "Step").with_external_id("one");
     let step = client.given_step(named()).await;
     client.delete_step(&step.guid).await.accepted();
     let taker = client.given_step(named()).await;
@@ -316,12 +297,10 @@ async fn steps_are_those_of_a_model(client: Client, acts: Vec<Act>) {
         }
     }
     assert_eq!(client.step_order(&guide.guid).await, order);
-    let request = ListDeletedStepsRequest {
-        task: guide.guid.clone(),
-        page_size: 2,
-        ..ListDeletedStepsRequest::default()
-    };
-    let listed = client.list_all_deleted_steps(request).await;
+    let request = ListDeletedStepsRequest::default()
+        .with(|it| it.task = guide.guid.clone())
+        .with(|it| it.page_size = 2);
+    let listed = client.list(request).await;
     let listed = listed.into_iter().map(|it| {
         let previous = Some(it.previous_step).filter(|step| !step.is_empty());
         (it.step.expect("the step"), previous)

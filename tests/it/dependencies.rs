@@ -61,10 +61,7 @@ async fn sixteen_groups_deep_is_accepted_and_seventeen_is_not(client: Client) {
 #[apply(on_one_database)]
 async fn a_number_must_be_finite(client: Client) {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let odd = Condition {
-            targets: vec![number(odd)],
-            ..condition()
-        };
+        let odd = condition().with(|it| it.targets = vec![number(odd)]);
         refused(&client, odd, &[("targets[0]", "FIELD_INVALID")]).await;
     }
 }
@@ -72,10 +69,7 @@ async fn a_number_must_be_finite(client: Client) {
 #[apply(on_both_databases)]
 async fn zero_and_minus_zero_are_different_targets(client: Client) {
     let with = |target: f64| {
-        let condition = Condition {
-            targets: vec![number(target)],
-            ..condition()
-        };
+        let condition = condition().with(|it| it.targets = vec![number(target)]);
         all_of(vec![comparison(condition)])
     };
     let created = create(&client, with(0.0)).await.accepted();

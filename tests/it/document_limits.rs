@@ -35,10 +35,7 @@ async fn exports_and_imports(client: &Client, task: &str) {
 
 fn looping(levels: usize) -> Looping {
     let kind = Some(Kind::StructValue(objects_deep(levels)));
-    Looping {
-        array: Some(Value { kind }),
-        ..Looping::default()
-    }
+    Looping::default().with(|it| it.array = Some(Value { kind }))
 }
 
 /// A loop whose `iterations` are arrays nested this deep within 22 objects.
@@ -48,38 +45,29 @@ fn looping_iterations(levels: usize) -> Looping {
             fields: [("a".to_owned(), inner)].into(),
         })),
     });
-    Looping {
-        iterations: Some(within),
-        ..Looping::default()
-    }
+    Looping::default().with(|it| it.iterations = Some(within))
 }
 
 fn translated(instructions: Vec<Struct>) -> StepTranslation {
-    StepTranslation {
-        instructions,
-        ..step_translation("Schritt")
-    }
+    step_translation("Schritt").with(|it| it.instructions = instructions)
 }
 
 /// Steps with a JSON value that just fits into a document of depth 8, and with one that
 /// does not, and the path of the value.
 fn deep_steps() -> [(Step, Step, &'static str); 4] {
     let step = document_step(StepType::Information, "Deep");
-    let instructed = |levels| Step {
-        instructions: vec![objects_deep(1), objects_deep(levels)],
-        ..step.clone()
+    let instructed = |levels| {
+        step.clone()
+            .with_instructions(vec![objects_deep(1), objects_deep(levels)])
     };
-    let looping = |levels| Step {
-        looping: Some(looping(levels)),
-        ..step.clone()
+    let looping = |levels| step.clone().with(|it| it.looping = Some(looping(levels)));
+    let over_arrays = |levels| {
+        step.clone()
+            .with(|it| it.looping = Some(looping_iterations(levels)))
     };
-    let over_arrays = |levels| Step {
-        looping: Some(looping_iterations(levels)),
-        ..step.clone()
-    };
-    let translated = |levels| Step {
-        translations: [("de".to_owned(), translated(vec![objects_deep(levels)]))].into(),
-        ..step.clone()
+    let translated = |levels| {
+        step.clone()
+            .with_translations([("de".to_owned(), translated(vec![objects_deep(levels)]))].into())
     };
     [
         (instructed(23), instructed(24), "instructions[1]"),
@@ -99,17 +87,11 @@ async fn a_created_step_fits_into_the_export_of_the_outermost_task(client: Clien
     let first = client.step_order(&tasks[7]).await.remove(0);
     for (fits, too_deep, path) in deep_steps() {
         for prevstep in ["", &first] {
-            let of = |step: &Step| Step {
-                task: tasks[7].clone(),
-                ..step.clone()
-            };
+            let of = |step: &Step| step.clone().in_task(tasks[7].clone());
             let failure = client.create_step_after(of(&too_deep), prevstep).await;
             let path = format!("step.{path}");
             failure.refused().violates(&[(&path, "NESTING_TOO_DEEP")]);
-            let outside = Step {
-                task: tasks[0].clone(),
-                ..too_deep.clone()
-            };
+            let outside = too_deep.clone().in_task(tasks[0].clone());
             client.given_step(outside).await;
             let created = client.create_step_after(of(&fits), prevstep).await;
             created.accepted();
@@ -124,10 +106,7 @@ async fn an_updated_step_fits_into_the_export_of_the_outermost_task(client: Clie
     let step = client.step_order(&tasks[7]).await.remove(0);
     for (fits, too_deep, path) in deep_steps() {
         let field = path.split(['[', '.']).next().unwrap();
-        let of = |changed: Step| Step {
-            guid: step.clone(),
-            ..changed
-        };
+        let of = |changed: Step| changed.with_guid(step.clone());
         let failure = client.update_step(of(too_deep), &[field]).await.refused();
         failure.violates(&[(&format!("step.{path}"), "NESTING_TOO_DEEP")]);
         client.updated_step(of(fits), &[field]).await;
@@ -164,13 +143,12 @@ async fn an_imported_step_fits_into_the_export_of_the_outermost_task(client: Cli
 async fn an_automatic_translation_fits_into_the_export_of_the_outermost_task(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let request = translation_work_request(&["de"]).of_task(tasks[7].clone());
-    let work = client.all_translation_work(request).await;
+    let work = client.list(request).await;
     let work = work
         .iter()
         .find(|work| work.kind() == TranslationKind::Step);
-    let item = |levels| AutomaticTranslation {
-        instructions: vec![objects_deep(levels)],
-        ..automatic(work.unwrap(), "Ende")
+    let item = |levels| {
+        automatic(work.unwrap(), "Ende").with(|it| it.instructions = vec![objects_deep(levels)])
     };
     let failure = client.write_translations(vec![item(23)]).await.refused();
     failure.violates(&[("translations[0].instructions[0]", "NESTING_TOO_DEEP")]);
@@ -197,10 +175,10 @@ async fn every_value_that_nests_too_deep_is_named(client: Client) {
 #[apply(on_both_databases)]
 async fn a_task_that_is_no_longer_managed_takes_deeper_values(client: Client) {
     let tasks = given_nested(&client, 8).await;
-    let deep = |task: &str| Step {
-        task: task.to_owned(),
-        instructions: vec![objects_deep(24)],
-        ..document_step(StepType::Information, "Deep")
+    let deep = |task: &str| {
+        document_step(StepType::Information, "Deep")
+            .in_task(task)
+            .with_instructions(vec![objects_deep(24)])
     };
     client.create_step(deep(&tasks[7])).await.refused();
     let observation = client.steps_of(&tasks[0], 0).await.remove(0);
@@ -275,35 +253,22 @@ async fn given_room_for(client: &Client, room: usize) -> Task {
 #[apply(on_both_databases)]
 async fn a_created_step_is_the_ten_thousandth_at_most(client: Client) {
     let full = given_room_for(&client, 1).await;
-    let last = CreateStepRequest {
-        step: Some(information_step(&full, "Last")),
-        request_id: unknown_guid(),
-        ..CreateStepRequest::default()
-    };
-    let created = client.send_create_step(last.clone()).await.accepted();
-    let one_more = CreateStepRequest {
-        request_id: String::new(),
-        ..last.clone()
-    };
+    let last = create_step_request(information_step(&full, "Last"))
+        .with(|it| it.request_id = unknown_guid());
+    let created = client.call(last.clone()).await.accepted();
+    let one_more = last.clone().with(|it| it.request_id = String::new());
     for request in [
         one_more.clone(),
-        CreateStepRequest {
-            prevstep: full.steps[0].clone(),
-            ..one_more.clone()
-        },
-        CreateStepRequest {
-            validate_only: true,
-            ..one_more.clone()
-        },
-        CreateStepRequest {
-            step: Some(subtask(&full, &full)),
-            ..one_more
-        },
+        one_more
+            .clone()
+            .with(|it| it.prevstep = full.steps[0].clone()),
+        one_more.clone().with(|it| it.validate_only = true),
+        one_more.with(|it| it.step = Some(subtask(&full, &full))),
     ] {
-        let failure = client.send_create_step(request).await.refused();
+        let failure = client.call(request).await.refused();
         failure.violates(&[("step.task", "TOO_MANY_ELEMENTS")]);
     }
-    let again = client.send_create_step(last).await.accepted();
+    let again = client.call(last).await.accepted();
     assert_eq!(again.step, created.step);
     let read = client.get_task(&full.guid).await.accepted();
     assert_eq!(read.steps.len(), 10_000);

@@ -33,7 +33,7 @@ async fn long_paths_do_not_overflow_the_details(client: Client) {
     let rows = (0..100).map(|n| (format!("{n}{}", "🔧".repeat(500)), task_translation("")));
     let sent = task("Overflowing").with_translations(rows.collect());
     let request = create_task_request(sent);
-    let status = client.send_create_task(request).await.unwrap_err();
+    let status = client.call(request).await.unwrap_err();
     assert!(status.details().len() < 6_000, "{}", status.details().len());
     assert!(status.message().len() < 2_000, "{}", status.message());
     let failure = Failure::from(status);
@@ -45,11 +45,9 @@ async fn long_paths_do_not_overflow_the_details(client: Client) {
 async fn no_error_repeats_long_input(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let secret = "s3cret".repeat(1_000);
-    let sent = Step {
-        tags: vec![secret.clone()],
-        dependency_shorthand: Some(secret.clone()),
-        ..information_step(&task, &secret)
-    };
+    let sent = information_step(&task, &secret)
+        .with_tags(vec![secret.clone()])
+        .with_shorthand(secret.clone());
     let failure = client.create_step(sent).await.refused();
     assert!(!words(&failure).contains(&secret), "{failure:?}");
 }
@@ -57,7 +55,7 @@ async fn no_error_repeats_long_input(client: Client) {
 #[apply(on_one_database)]
 async fn a_missing_choice_names_what_may_be_chosen(client: Client) {
     let request = ValidateTaskRequest::default();
-    let failure = client.validate(request).await.refused();
+    let failure = client.call(request).await.refused();
     let description = failure.description_of("source");
     assert_eq!(description, "needs `guid` or `document`");
     let empty = all_of(vec![DependencyNode::default()]);
@@ -69,28 +67,18 @@ async fn a_missing_choice_names_what_may_be_chosen(client: Client) {
 
 #[apply(on_one_database)]
 async fn an_unknown_name_is_answered_with_the_allowed_ones(client: Client) {
-    let sent = Task {
-        roles: vec![4],
-        ..task("Guide")
-    };
+    let sent = task("Guide").with_roles(vec![4]);
     let failure = client.create_task(sent).await.refused();
     let description = failure.description_of("task.roles[0]");
     for level in ["ACCESS_LEVEL_USER (0)", "ACCESS_LEVEL_USER3 (8)"] {
         assert!(description.contains(level), "{level}: {description}");
     }
-    let rules = ["step/unreachabel", "nothing/alike"].map(|rule| Suppression {
-        rule: rule.to_owned(),
-        ..Suppression::default()
-    });
-    let options = ValidationOptions {
-        suppress: rules.to_vec(),
-        ..ValidationOptions::default()
-    };
-    let request = ValidateTaskRequest {
-        options: Some(options),
-        ..validation_of_document(document("Guide", Vec::new()))
-    };
-    let failure = client.validate(request).await.refused();
+    let rules = ["step/unreachabel", "nothing/alike"]
+        .map(|rule| Suppression::default().with(|it| it.rule = rule.to_owned()));
+    let options = ValidationOptions::default().with(|it| it.suppress = rules.to_vec());
+    let request =
+        validation_of_document(document("Guide", Vec::new())).with(|it| it.options = Some(options));
+    let failure = client.call(request).await.refused();
     for (path, expected) in [
         (
             "options.suppress[0].rule",

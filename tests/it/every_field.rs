@@ -491,7 +491,7 @@ async fn imports_keep_set_and_reset_every_field(client: Client) {
                 absent_steps: AbsentSteps::Keep.into(),
                 ..ImportTaskRequest::default()
             };
-            client.send_import(request).await.accepted();
+            client.call(request).await.accepted();
             R::get(client, plain.guid()).await
         };
         let import = async |document, absent| import_with(document, absent, &[]).await;

@@ -52,13 +52,11 @@ async fn an_empty_id_counts_as_not_sent(client: Client) {
 
 #[apply(on_both_databases)]
 async fn an_id_that_another_task_has_is_refused(client: Client) {
-    let create = CreateTaskRequest {
-        request_id: unknown_guid(),
-        ..create_task_request(task("Owner").with_external_id("a"))
-    };
-    let made = client.send_create_task(create.clone()).await.accepted();
+    let create = create_task_request(task("Owner").with_external_id("a"))
+        .with(|it| it.request_id = unknown_guid());
+    let made = client.call(create.clone()).await.accepted();
     // A retry makes no other task.
-    let again = client.send_create_task(create).await.accepted();
+    let again = client.call(create).await.accepted();
     assert_eq!(again, made);
     let owner = made.task.unwrap();
     let other = client.given_task(task("Other").with_external_id("b")).await;
@@ -145,12 +143,9 @@ async fn accounts_and_tasks_have_ids_of_their_own(client: Client) {
             client.given_step(step).await;
         }
     }
-    let request = ListTasksRequest {
-        external_id: "a".to_owned(),
-        ..ListTasksRequest::default()
-    };
+    let request = ListTasksRequest::default().with(|it| it.external_id = "a".to_owned());
     for client in [&client, &other] {
-        let found = client.list_all_tasks(request.clone()).await;
+        let found = client.list(request.clone()).await;
         let accounts: Vec<&str> = found.iter().map(|task| &*task.account_id).collect();
         assert_eq!(accounts, [client.account()]);
     }
@@ -162,11 +157,8 @@ async fn ids_differ_by_every_byte(client: Client) {
     // Composed and decomposed, upper and lower case, with and without a space inside.
     for id in ["ü", "u\u{308}", "U", "u", "a b", "a  b"] {
         client.given_task(task("Guide").with_external_id(id)).await;
-        let request = ListTasksRequest {
-            external_id: id.to_owned(),
-            ..ListTasksRequest::default()
-        };
-        assert_eq!(client.list_all_tasks(request).await.len(), 1, "{id:?}");
+        let request = ListTasksRequest::default().with(|it| it.external_id = id.to_owned());
+        assert_eq!(client.list(request).await.len(), 1, "{id:?}");
         let step = information_step(&guide, "Step").with_external_id(id);
         client.given_step(step).await;
     }
@@ -255,13 +247,9 @@ async fn a_deleted_task_keeps_its_external_id(client: Client) {
         .await;
     // Nothing is lost: the other one gives the id up first.
     is_taken_by_task(&restored.refused(), "revision", &other.guid);
-    let dry_run = RestoreRevisionRequest {
-        task: made.guid.clone(),
-        revision: deleted.previous_revision.to_string(),
-        validate_only: true,
-        ..RestoreRevisionRequest::default()
-    };
-    let shown = client.send_restore(dry_run).await;
+    let dry_run =
+        restore_of(&made.guid, deleted.previous_revision).with(|it| it.validate_only = true);
+    let shown = client.call(dry_run).await;
     is_taken_by_task(&shown.refused(), "revision", &other.guid);
     client
         .updated_task(task_of(&other.guid), &["external_id"])
@@ -317,10 +305,10 @@ async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
         ..ListTasksRequest::default()
     };
     let both = [first.clone(), second.clone()];
-    assert_eq!(client.list_all_tasks(by("", &named)).await, both);
-    assert_eq!(client.list_all_tasks(by("b", "")).await, [second]);
-    assert_eq!(client.list_all_tasks(by("a", &named)).await, [first]);
-    assert_eq!(client.list_all_tasks(by("a", "other")).await, []);
-    assert_eq!(client.list_all_tasks(by("A", "")).await, []);
-    assert_eq!(client.list_all_tasks(by("", " Lamp")).await, [spaced]);
+    assert_eq!(client.list(by("", &named)).await, both);
+    assert_eq!(client.list(by("b", "")).await, [second]);
+    assert_eq!(client.list(by("a", &named)).await, [first]);
+    assert_eq!(client.list(by("a", "other")).await, []);
+    assert_eq!(client.list(by("A", "")).await, []);
+    assert_eq!(client.list(by("", " Lamp")).await, [spaced]);
 }

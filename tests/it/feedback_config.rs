@@ -7,10 +7,7 @@ async fn a_task(client: &Client) -> Task {
 }
 
 fn linked_observation(linked: bool) -> FeedbackConfig {
-    FeedbackConfig {
-        linked: Some(linked),
-        ..question("q", &["a", "b"])
-    }
+    question("q", &["a", "b"]).with(|it| it.linked = Some(linked))
 }
 
 #[apply(on_both_databases)]

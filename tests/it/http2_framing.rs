@@ -472,12 +472,8 @@ async fn a_too_large_response_is_an_error() {
     let read = after.get_step(&step.guid).await.refused();
     read.is(too_large.0, too_large.1);
     assert_eq!(read.metadata()["limit_bytes"], "65536");
-    let listed = ListStepsRequest {
-        task: guide.guid.clone(),
-        expand: vec!["body".to_owned()],
-        ..ListStepsRequest::default()
-    };
-    let listed = after.list_steps(listed).await.refused();
+    let listed = list_steps_of(&guide.guid).with(|it| it.expand = vec!["body".to_owned()]);
+    let listed = after.call(listed).await.refused();
     listed.is(too_large.0, too_large.1);
     let exported = after.export(&guide.guid).await.refused();
     exported.is(too_large.0, too_large.1);

@@ -14,7 +14,7 @@ fn create(name: &str, request_id: &str) -> CreateTaskRequest {
 }
 
 async fn count(client: &Client) -> usize {
-    let listed = client.list_tasks(ListTasksRequest::default()).await;
+    let listed = client.call(ListTasksRequest::default()).await;
     listed.accepted().tasks.len()
 }
 
@@ -22,30 +22,22 @@ async fn count(client: &Client) -> usize {
 #[apply(on_both_databases)]
 async fn a_request_id_belongs_to_one_rpc(client: Client) {
     let (id, guide) = (unknown_guid(), client.given_task(task("Guide")).await.guid);
-    let create = CreateRevisionRequest {
-        task: guide.clone(),
-        note: "1".to_owned(),
-        request_id: id.clone(),
-        ..CreateRevisionRequest::default()
-    };
-    client.create_revision(create).await.accepted();
-    let restore = RestoreRevisionRequest {
-        task: guide,
-        revision: "1".to_owned(),
-        request_id: id,
-        ..RestoreRevisionRequest::default()
-    };
-    let reused = client.send_restore(restore).await.refused();
+    let create = revision_of(&guide)
+        .with(|it| it.note = "1".to_owned())
+        .with(|it| it.request_id = id.clone());
+    client.call(create).await.accepted();
+    let restore = restore_of(&guide, "1").with(|it| it.request_id = id);
+    let reused = client.call(restore).await.refused();
     reused.is_precondition("REQUEST_ID_REUSED");
 }
 
 #[apply(on_both_databases)]
 async fn a_retry_answers_although_the_task_is_gone(client: Client) {
     let request = create("Gone", &unknown_guid());
-    let first = client.send_create_task(request.clone()).await.accepted();
+    let first = client.call(request.clone()).await.accepted();
     let guid = &first.task.as_ref().unwrap().guid;
     client.delete_task(guid).await.accepted();
-    assert_eq!(client.send_create_task(request).await.accepted(), first);
+    assert_eq!(client.call(request).await.accepted(), first);
     assert_eq!(count(&client).await, 0);
 
     let guide = client.given_task(task("Guide")).await;
@@ -54,17 +46,14 @@ async fn a_retry_answers_although_the_task_is_gone(client: Client) {
         request_id: unknown_guid(),
         ..create_step_request(information_step(&guide, "b").with_body("text"))
     };
-    let import = ImportTaskRequest {
-        document: Some(document_of(&guide.guid, document_steps(&["c"]))),
-        absent_steps: AbsentSteps::Keep.into(),
-        request_id: unknown_guid(),
-        ..ImportTaskRequest::default()
-    };
-    let step = client.send_create_step(create.clone()).await.accepted();
-    let imported = client.send_import(import.clone()).await.accepted();
+    let import = import_of(document_of(&guide.guid, document_steps(&["c"])))
+        .with(|it| it.set_absent_steps(AbsentSteps::Keep))
+        .with(|it| it.request_id = unknown_guid());
+    let step = client.call(create.clone()).await.accepted();
+    let imported = client.call(import.clone()).await.accepted();
     client.force_delete_task(&guide.guid).await.accepted();
-    assert_eq!(client.send_create_step(create).await.accepted(), step);
-    assert_eq!(client.send_import(import).await.accepted(), imported);
+    assert_eq!(client.call(create).await.accepted(), step);
+    assert_eq!(client.call(import).await.accepted(), imported);
     assert_eq!(count(&client).await, 0);
 }
 
@@ -73,7 +62,7 @@ async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Clie
     let request = create("Once", &unknown_guid());
     let responses = at_once(&client, 16, |client, _| {
         let request = request.clone();
-        async move { client.send_create_task(request).await.accepted() }
+        async move { client.call(request).await.accepted() }
     });
     let responses = responses.await;
     assert!(responses.iter().all(|response| *response == responses[0]));
@@ -145,7 +134,7 @@ async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Cl
             force: true,
             purge_history: false,
         };
-        let failure = client.send_delete_task(request).await.refused();
+        let failure = client.call(request).await.refused();
         failure.is(Code::Aborted, "ETAG_MISMATCH");
         assert_eq!(client.get_task(&before.guid).await.accepted(), after);
     }
@@ -173,12 +162,12 @@ async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Cl
             guid: before.guid.clone(),
             etag: before.etag,
         };
-        let failure = client.send_delete_step(request.clone()).await.refused();
+        let failure = client.call(request.clone()).await.refused();
         assert_eq!(failure.reason(), "ETAG_MISMATCH", "{kind:?}");
         assert_eq!(client.get_step(&before.guid).await.accepted(), after);
         if after.link.is_empty() {
             request.etag = after.etag;
-            client.send_delete_step(request).await.accepted();
+            client.call(request).await.accepted();
         }
     }
 }
@@ -194,12 +183,10 @@ async fn a_new_step_outdates_its_tasks_etag(client: Client) {
 async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
     let created = client.given_task(task("Guide")).await;
     let renamed = |name: &str| task_of(&created.guid).named(name);
-    let request = UpdateTaskRequest {
-        task: Some(renamed("dry")),
-        validate_only: true,
-        ..UpdateTaskRequest::default()
-    };
-    let dry_run = client.send_update_task(request).await.accepted();
+    let request = UpdateTaskRequest::default()
+        .with(|it| it.task = Some(renamed("dry")))
+        .with(|it| it.validate_only = true);
+    let dry_run = client.call(request).await.accepted();
     let dry_run = dry_run.task.unwrap();
     client.updated_task(renamed("theirs"), &[]).await;
     let mine = renamed("mine").with_etag(dry_run.etag);

@@ -97,11 +97,9 @@ async fn system_set_fields_are_ignored_and_not_listed(client: Client) {
 
 #[apply(on_both_databases)]
 async fn fields_of_other_types_are_listed_once(client: Client) {
-    let odd = Step {
-        subtask_id: unknown_guid(),
-        subtask_pid: Some(1),
-        ..document_step(StepType::Information, "a")
-    };
+    let odd = document_step(StepType::Information, "a")
+        .with_subtask_id(unknown_guid())
+        .with_subtask_pid(1);
     let inner = document("Inner", vec![odd.clone()]);
     let steps = vec![
         odd.clone(),

@@ -10,11 +10,9 @@ use crate::kit::{
 };
 
 fn item(work: &IndexWork) -> IndexedItem {
-    IndexedItem {
-        guid: work.guid.clone(),
-        etag: work.etag.clone(),
-        ..IndexedItem::default()
-    }
+    IndexedItem::default()
+        .with(|it| it.guid = work.guid.clone())
+        .with(|it| it.etag = work.etag.clone())
 }
 
 type Work = (String, IndexKind, IndexState);
@@ -62,9 +60,7 @@ async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
     assert_eq!(client.all_tasks().await, [read]);
     assert!(!client.get_step(&step.guid).await.accepted().dirty_record);
 
-    client
-        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
-        .await;
+    client.retitle(&step.guid, "Changed").await;
     assert_eq!(work_of(&client).await, [(step.guid, Step, Changed)]);
 }
 
@@ -104,10 +100,9 @@ async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     assert_eq!(deleted(work_of(&client).await), expected);
     let work = client.index_work().await;
     assert!(work.iter().all(|work| work.task == guide.guid));
-    let wrong = work.iter().map(|work| IndexedItem {
-        etag: guide.etag.clone(),
-        ..item(work)
-    });
+    let wrong = work
+        .iter()
+        .map(|work| item(work).with(|it| it.etag = guide.etag.clone()));
     let results = client.acknowledge(wrong.collect()).await;
     assert!(results.iter().all(|result| *result == IndexResult::Stale));
     let of_another = client.other_account();
@@ -173,9 +168,7 @@ async fn a_deletion_is_work_if_it_was_listed(client: Client) {
     let items: Vec<IndexedItem> = listed.iter().map(item).collect();
     let never = client.given_step(information_step(&guide, "never")).await;
     // Changed, acknowledged too late, and deleted.
-    client
-        .updated_step(step_of(&a).titled("Changed"), &["title"])
-        .await;
+    client.retitle(&a, "Changed").await;
     let at = |guid: &str| items.iter().position(|item| item.guid == guid);
     let of_a = items[at(&a).expect("its work")].clone();
     assert_eq!(client.acknowledge(vec![of_a]).await, [Stale]);
@@ -212,7 +205,7 @@ async fn an_acknowledgement_changes_no_version(client: Client) {
     let cursor = client.cursor_now().await;
     let guide_etag = async || {
         let guid = guide.guid.clone();
-        let exported = client.send_export(ExportTaskRequest { guid }).await;
+        let exported = client.call(ExportTaskRequest { guid }).await;
         exported.accepted().guide_etag
     };
     let before = guide_etag().await;
@@ -246,8 +239,7 @@ async fn work_is_listed_by_kind_and_id(client: Client) {
     let mut steps = [&second.steps[..], &first.steps[..2]].concat();
     steps.sort();
     for step in steps.iter().rev() {
-        let update = step_of(step).titled("Changed");
-        client.updated_step(update, &["title"]).await;
+        client.retitle(step, "Changed").await;
     }
     for task in [&second, &first] {
         let update = task_of(&task.guid).with_published(0);
@@ -265,11 +257,8 @@ async fn work_is_listed_by_kind_and_id(client: Client) {
     deleted.sort_by(|a, b| a.0.cmp(&b.0));
     expected.extend(deleted);
     for page_size in [1, 2, 500] {
-        let request = ListIndexWorkRequest {
-            page_size,
-            ..ListIndexWorkRequest::default()
-        };
-        let work = client.list_all_index_work(request).await;
+        let request = ListIndexWorkRequest::default().with(|it| it.page_size = page_size);
+        let work = client.list(request).await;
         let work = work.iter();
         let work = work.map(|it| (it.guid.clone(), it.kind(), it.state()));
         assert_eq!(work.collect::<Vec<_>>(), expected, "{page_size}");
@@ -329,8 +318,7 @@ async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: C
     let etag_of_step = client.get_step(&step).await.accepted().etag;
     let items = vec![forgotten(&one, etag_of_one), forgotten(&step, etag_of_step)];
     client.acknowledge(items).await;
-    let update = step_of(&step).titled("Changed");
-    client.updated_step(update, &["title"]).await;
+    client.retitle(&step, "Changed").await;
     assert_eq!(work_of(&client).await, [(step.clone(), Step, New)]);
     client.delete_step(&step).await.accepted();
     client.delete_task(&one).await.accepted();
@@ -346,8 +334,7 @@ async fn each_item_has_its_own_result(client: Client) {
         .await;
     index_all(&client).await;
     let [changed, deleted] = [0, 1].map(|at| guide.steps[at].clone());
-    let update = step_of(&changed).titled("Changed");
-    client.updated_step(update, &["title"]).await;
+    client.retitle(&changed, "Changed").await;
     client.delete_step(&deleted).await.accepted();
     let work = client.index_work().await;
     let [mut of_guide, mut of_changed, mut of_deleted] = [0, 1, 2].map(|at| item(&work[at]));
@@ -357,10 +344,10 @@ async fn each_item_has_its_own_result(client: Client) {
     of_deleted.indexed = Some(false);
     (of_deleted.index_version, of_deleted.info) = (7, "gone".to_owned());
     of_guide.guid = of_guide.guid.to_uppercase();
-    let unknown = || IndexedItem {
-        guid: unknown_guid(),
-        etag: "x".to_owned(),
-        ..IndexedItem::default()
+    let unknown = || {
+        IndexedItem::default()
+            .with(|it| it.guid = unknown_guid())
+            .with(|it| it.etag = "x".to_owned())
     };
     let items = vec![unknown(), of_deleted, of_changed, of_guide];
     let results = client.acknowledge(items).await;
@@ -423,10 +410,7 @@ impl Index {
                 Some(etag) => self.0.insert(work.guid.clone(), etag.clone()),
                 None => self.0.remove(&work.guid),
             };
-            items.push(IndexedItem {
-                etag: etag.unwrap_or_else(|| work.etag.clone()),
-                ..item(work)
-            });
+            items.push(item(work).with(|it| it.etag = etag.unwrap_or_else(|| work.etag.clone())));
         }
         items.truncate(crash.1);
         if !items.is_empty() {

@@ -119,10 +119,7 @@ async fn a_page_with_large_steps_has_their_texts(client: Client) {
         information_step(&task, "large").with_body("€".repeat(500_000)),
         information_step(&task, "translated").translated("de", row),
         information_step(&task, "medium").with_body("x".repeat(100_000)),
-        Step {
-            tags: vec!["🔧".repeat(1_000); 300],
-            ..information_step(&task, "large without a body")
-        },
+        information_step(&task, "large without a body").with_tags(vec!["🔧".repeat(1_000); 300]),
         information_step(&task, "last"),
     ];
     let mut stored = Vec::new();
@@ -131,14 +128,10 @@ async fn a_page_with_large_steps_has_their_texts(client: Client) {
         stored.push(client.get_step(&guid).await.accepted());
     }
     for expand in [vec![], vec!["body".to_owned()]] {
-        let mut request = ListStepsRequest {
-            task: task.guid.clone(),
-            expand: expand.clone(),
-            ..ListStepsRequest::default()
-        };
+        let mut request = list_steps_of(&task.guid).with(|it| it.expand = expand.clone());
         let mut listed = Vec::new();
         loop {
-            let page = client.list_steps(request.clone()).await.accepted();
+            let page = client.call(request.clone()).await.accepted();
             listed.extend(page.steps);
             request.page_token = page.next_page_token;
             if request.page_token.is_empty() {
@@ -210,16 +203,12 @@ async fn two_bodies_at_the_limit_come_in_pages_of_one(client: Client) {
         let sent = information_step(&task, character).with_body(character.repeat(LIMIT));
         client.given_step(sent).await;
     }
-    let mut request = ListStepsRequest {
-        task: task.guid,
-        expand: vec!["body".to_owned()],
-        ..ListStepsRequest::default()
-    };
-    let first = client.list_steps(request.clone()).await.accepted();
+    let mut request = list_steps_of(&task.guid).with(|it| it.expand = vec!["body".to_owned()]);
+    let first = client.call(request.clone()).await.accepted();
     assert_eq!(first.steps.len(), 1);
     assert_eq!(first.steps[0].body().len(), LIMIT);
     request.page_token = first.next_page_token;
-    let second = client.list_steps(request).await.accepted();
+    let second = client.call(request).await.accepted();
     assert_eq!(second.steps.len(), 1);
     assert_eq!(second.steps[0].title, "b");
     assert_eq!(second.next_page_token, "");
@@ -237,11 +226,9 @@ async fn a_rename_never_makes_a_step_unreadable(client: Client) {
     let mut unavailable = 0;
     let step = loop {
         let row = step_translation("t").with_body("x".repeat(rest));
-        let sent = Step {
-            body: Some(whole.clone()),
-            translations: [("de".to_owned(), row)].into(),
-            ..subtask(&guide, &other)
-        };
+        let sent = subtask(&guide, &other)
+            .with_body(whole.clone())
+            .with_translations([("de".to_owned(), row)].into());
         match client.create_step(sent).await {
             Ok(created) => break created.step.expect("the step"),
             // A busy machine may take too long to store it.
@@ -254,8 +241,7 @@ async fn a_rename_never_makes_a_step_unreadable(client: Client) {
             }
         }
     };
-    let longest = task_of(&other.guid).named("🔧".repeat(200));
-    client.updated_task(longest, &["name"]).await;
+    client.rename(&other.guid, "🔧".repeat(200)).await;
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.title, "🔧".repeat(200));
 }

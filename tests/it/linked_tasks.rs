@@ -66,10 +66,7 @@ async fn unlinked(client: &Client, task: &Task, wiring: &Step) {
 /// The wiring step of a document for the value that has this link.
 fn wires(link: &str) -> Step {
     let target = task("").with_guid(link);
-    Step {
-        link: link.to_owned(),
-        ..subtask(&Task::default(), &target)
-    }
+    subtask(&Task::default(), &target).with_link(link)
 }
 
 /// A linked question whose values have these links.
@@ -83,11 +80,9 @@ fn question_with(links: &[&str]) -> FeedbackConfig {
 #[apply(on_both_databases)]
 async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     let link = unknown_guid();
-    let wiring = Step {
-        body: Some("<p>Go on.</p>".to_owned()),
-        tags: vec!["wired".to_owned()],
-        ..wires(&link)
-    };
+    let wiring = wires(&link)
+        .with_body("<p>Go on.</p>")
+        .with_tags(vec!["wired".to_owned()]);
     let steps = vec![observation_asking(question_with(&[&link])), wiring.clone()];
     let made = client.imported(document("Guide", steps)).await;
     assert_eq!(made.steps.len(), 2);
@@ -98,11 +93,11 @@ async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
 #[apply(on_both_databases)]
 async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client: Client) {
     let inner = TaskDocument {
-        task: Some(Task {
-            name: "x".repeat(201),
-            product_id: Some(PRODUCT + 1),
-            ..Task::default()
-        }),
+        task: Some(
+            Task::default()
+                .named("x".repeat(201))
+                .with_product(PRODUCT + 1),
+        ),
         steps: Vec::new(),
     };
     let question = linked_question(vec![answer_with("a", "A", inner)]);
@@ -163,10 +158,11 @@ async fn a_link_is_never_taken_from_a_caller(client: Client) {
 
     let plain = Step {
         link: other.guid.clone(),
-        feedback_config: vec![FeedbackConfig {
-            linked: None,
-            ..copied.feedback_config[0].clone()
-        }],
+        feedback_config: vec![
+            copied.feedback_config[0]
+                .clone()
+                .with(|it| it.linked = None),
+        ],
         ..step(&made, StepType::Observation, "plain")
     };
     let created = client.create_step(plain).await.accepted();
@@ -205,20 +201,15 @@ async fn managed_tasks_are_listed_by_their_type(client: Client) {
         (TaskType::Linked, managed),
         (TaskType::Standard, vec![made]),
     ] {
-        let request = ListTasksRequest {
-            r#type: Some(kind.into()),
-            ..ListTasksRequest::default()
-        };
-        assert_eq!(client.list_tasks(request).await.accepted().tasks, expected);
+        let request = ListTasksRequest::default().with(|it| it.r#type = Some(kind.into()));
+        assert_eq!(client.call(request).await.accepted().tasks, expected);
     }
 }
 
 #[apply(on_both_databases)]
 async fn a_translated_question_links_nothing(client: Client) {
-    let translated = StepTranslation {
-        feedback_config: vec![question_with(&[&unknown_guid()])],
-        ..StepTranslation::default()
-    };
+    let translated = StepTranslation::default()
+        .with(|it| it.feedback_config = vec![question_with(&[&unknown_guid()])]);
     let observation = linked_observation(&[("a", "A")]).translated("de", translated);
     let response = client.import(document("Guide", vec![observation])).await;
     let response = response.accepted();

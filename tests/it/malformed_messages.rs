@@ -121,10 +121,7 @@ async fn a_message_whose_elements_take_too_much_memory_is_refused(client: Client
 #[tokio::test]
 async fn a_large_message_whose_elements_take_much_memory_is_handled_alone() {
     let server = TestServer::start(in_memory()).await;
-    let large = Step {
-        body: Some("x".repeat(1_100_000)),
-        ..Step::default()
-    };
+    let large = Step::default().with_body("x".repeat(1_100_000));
     let mut steps = field(2, &large.encode_to_vec()).to_vec();
     steps.extend([0x12, 0].repeat(200_000));
     let request = field(1, &steps);

@@ -41,14 +41,12 @@ async fn a_page_ends_early_rather_than_exceed_3_mib(client: Client) {
         let sent = information_step(&task, "heavy").with_body("x".repeat(size));
         client.given_step(sent).await;
     }
-    let mut request = ListStepsRequest {
-        expand: vec!["body".to_owned()],
-        page_size: 500,
-        ..steps_page(&task, "")
-    };
+    let mut request = steps_page(&task, "")
+        .with(|it| it.expand = vec!["body".to_owned()])
+        .with(|it| it.page_size = 500);
     let (mut found, mut pages) = (Vec::new(), 0);
     loop {
-        let listed = client.list_steps(request.clone()).await.accepted();
+        let listed = client.call(request.clone()).await.accepted();
         let size = prost::Message::encoded_len(&listed);
         assert!(size <= THREE_MIB || listed.steps.len() == 1, "{size}");
         assert!(!listed.steps.is_empty());
@@ -76,7 +74,7 @@ async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
     }
     let (mut request, mut pages) = (ListTasksRequest::default(), Vec::new());
     loop {
-        let listed = client.list_tasks(request.clone()).await.accepted();
+        let listed = client.call(request.clone()).await.accepted();
         let size = prost::Message::encoded_len(&listed);
         assert!(size <= THREE_MIB || listed.tasks.len() == 1, "{size}");
         pages.push(listed.tasks);
@@ -106,21 +104,15 @@ async fn a_token_of_another_database_is_refused() {
         for name in ["a", "b"] {
             client.given_task(task(name)).await;
         }
-        let request = ListTasksRequest {
-            page_size: 1,
-            ..ListTasksRequest::default()
-        };
-        let page = client.list_tasks(request.clone()).await.accepted();
+        let request = ListTasksRequest::default().with(|it| it.page_size = 1);
+        let page = client.call(request.clone()).await.accepted();
         pages.push((client, request, page.next_page_token));
     }
     let [(one, request, token), (another, ..)] = pages.as_slice() else {
         panic!("two databases")
     };
-    let next = ListTasksRequest {
-        page_token: token.clone(),
-        ..request.clone()
-    };
-    one.list_tasks(next.clone()).await.accepted();
-    let failure = another.list_tasks(next).await.refused();
+    let next = request.clone().with(|it| it.page_token = token.clone());
+    one.call(next.clone()).await.accepted();
+    let failure = another.call(next).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }

@@ -218,11 +218,8 @@ impl GuideStep {
             Kind::End => shown(StepType::End, "End"),
             Kind::Subtask(index) => subtask(&Task::default(), &tasks[*index]),
         };
-        Step {
-            published: Some(self.published.into()),
-            dependencies: self.dependencies.clone(),
-            ..made
-        }
+        made.with_published(self.published.into())
+            .with(|it| it.dependencies = self.dependencies.clone())
     }
 }
 

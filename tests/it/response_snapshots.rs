@@ -82,8 +82,8 @@ async fn refused_preconditions(client: Client) {
         request_id: guide.guid.clone(),
         validate_only: false,
     };
-    client.send_create_task(request("One")).await.accepted();
-    let reused = client.send_create_task(request("Another")).await;
+    client.call(request("One")).await.accepted();
+    let reused = client.call(request("Another")).await;
     let refusals = json!({
         "TASK_HAS_STEPS": snapshot::failure(&client.delete_task(&guide.guid).await.refused()),
         "TASK_REFERENCED": snapshot::failure(&client.delete_task(&other.guid).await.refused()),

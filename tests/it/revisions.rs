@@ -16,7 +16,7 @@ async fn exported(client: &Client, guid: &str) -> ExportTaskResponse {
     let request = ExportTaskRequest {
         guid: guid.to_owned(),
     };
-    client.send_export(request).await.accepted()
+    client.call(request).await.accepted()
 }
 
 /// A guide with a linked question of two answers, a solution and an end.
@@ -27,26 +27,6 @@ async fn given_guide(client: &Client) -> Task {
         document_step(StepType::End, "end"),
     ];
     client.imported(document("Guide", steps)).await
-}
-
-/// A revision request with nothing but the task.
-fn request(task: &str) -> CreateRevisionRequest {
-    CreateRevisionRequest {
-        task: task.to_owned(),
-        ..CreateRevisionRequest::default()
-    }
-}
-
-async fn delete_revision(
-    client: &Client,
-    task: &str,
-    revision: impl ToString,
-) -> Result<DeleteRevisionResponse, tonic::Status> {
-    let request = DeleteRevisionRequest {
-        task: task.to_owned(),
-        revision: revision.to_string(),
-    };
-    client.delete_revision(request).await
 }
 
 /// The numbers of a task's revisions, the newest first.
@@ -63,21 +43,10 @@ async fn publish(client: &Client, task: &str) {
     }
 }
 
-/// Deletes a task with its steps and its history.
-async fn purge(client: &Client, task: &str) -> DeleteTaskResponse {
-    let request = DeleteTaskRequest {
-        guid: task.to_owned(),
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    client.send_delete_task(request).await.accepted()
-}
-
 /// The first page of the deleted tasks.
 async fn deleted_tasks(client: &Client) -> Vec<DeletedTask> {
     let request = ListDeletedTasksRequest::default();
-    client.list_deleted_tasks(request).await.accepted().tasks
+    client.call(request).await.accepted().tasks
 }
 
 /// Changes the title of a task's first step of the type information.
@@ -100,12 +69,10 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
     let below = information_step(&managed.accepted(), "Below");
     client.given_step(below).await;
     let before = exported(&client, &guide.guid).await;
-    let request = CreateRevisionRequest {
-        note: "as reviewed".to_owned(),
-        alias: "live".to_owned(),
-        ..request(&guide.guid)
-    };
-    let made = client.create_revision(request).await.accepted();
+    let request = revision_of(&guide.guid)
+        .with(|it| it.note = "as reviewed".to_owned())
+        .with(|it| it.alias = "live".to_owned());
+    let made = client.call(request).await.accepted();
     assert!(!made.unchanged);
     let revision = made.revision.expect("the revision");
     assert_eq!(revision.revision, 1);
@@ -120,8 +87,7 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
     assert_eq!((revision.product_id, revision.step_count), (PRODUCT, 5));
     assert!(revision.size_bytes > 0);
     retitle(&client, &guide.guid, "Changed").await;
-    let renamed = task_of(&guide.guid).named("Renamed");
-    client.updated_task(renamed, &["name"]).await;
+    client.rename(&guide.guid, "Renamed").await;
     assert_eq!(
         client.all_revisions(&guide.guid).await,
         std::slice::from_ref(&revision)
@@ -136,7 +102,7 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
         revision: "live".to_owned(),
         without_document: true,
     };
-    let found = client.send_get_revision(without_document).await;
+    let found = client.call(without_document).await;
     let expected = GetRevisionResponse {
         revision: Some(revision),
         document: None,
@@ -150,11 +116,8 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
 #[apply(on_both_databases)]
 async fn nothing_changed_makes_no_revision(client: Client) {
     let guide = given_guide(&client).await;
-    let first = CreateRevisionRequest {
-        note: "é".repeat(1_000),
-        ..request(&guide.guid)
-    };
-    let first = client.create_revision(first).await.accepted();
+    let first = revision_of(&guide.guid).with(|it| it.note = "é".repeat(1_000));
+    let first = client.call(first).await.accepted();
     let mut expected = first.revision.expect("a revision");
     let guide_etag = exported(&client, &guide.guid).await.guide_etag;
     let again = async |alias: &str, guide_etag: &str| {
@@ -162,9 +125,9 @@ async fn nothing_changed_makes_no_revision(client: Client) {
             note: "again".to_owned(),
             alias: alias.to_owned(),
             guide_etag: guide_etag.to_owned(),
-            ..request(&guide.guid)
+            ..revision_of(&guide.guid)
         };
-        client.create_revision(again).await
+        client.call(again).await
     };
     for aliases in [&["live"][..], &["live"], &["best", "live"]] {
         let failure = again(aliases[0], "old").await.refused();
@@ -195,12 +158,10 @@ async fn an_automatic_revision_becomes_requested(client: Client) {
     // It is still of the author who published it, and then it keeps its note.
     let eve = client.with_metadata("x-subject", "eve");
     for note in ["as published", "again"] {
-        let request = CreateRevisionRequest {
-            note: note.to_owned(),
-            alias: "live".to_owned(),
-            ..request(&guide.guid)
-        };
-        let made = eve.create_revision(request).await.accepted();
+        let request = revision_of(&guide.guid)
+            .with(|it| it.note = note.to_owned())
+            .with(|it| it.alias = "live".to_owned());
+        let made = eve.call(request).await.accepted();
         assert!(made.unchanged);
         assert_eq!(made.revision.as_ref(), Some(&expected));
     }
@@ -211,18 +172,17 @@ async fn an_automatic_revision_becomes_requested(client: Client) {
 async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Client) {
     let guide = given_guide(&client).await;
     let kept = client.kept_revision(&guide.guid).await;
-    let delete = async || delete_revision(&client, &guide.guid, kept.revision).await;
+    let delete = async || client.delete_revision(&guide.guid, kept.revision).await;
     delete().await.accepted();
     let failure = delete().await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
     assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
     // An alias of another revision does not keep it, and revisions before it stay.
-    let alias = client.set_revision_alias(&guide.guid, "live", 2).await;
-    alias.accepted();
+    client.alias(&guide.guid, "live", 2).await;
     for number in [3, 4] {
         retitle(&client, &guide.guid, &format!("Title {number}")).await;
         assert_eq!(client.kept_revision(&guide.guid).await.revision, number);
-        let deleted = delete_revision(&client, &guide.guid, number).await;
+        let deleted = client.delete_revision(&guide.guid, number).await;
         deleted.accepted();
     }
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
@@ -252,7 +212,7 @@ async fn a_missing_revision_is_not_found(client: Client) {
         is_missing(failure, revision, "revision");
         let set = client.set_revision_alias(guid, "best", revision).await;
         is_missing(set.refused(), revision, "revision");
-        let deleted = delete_revision(&client, guid, revision).await;
+        let deleted = client.delete_revision(guid, revision).await;
         is_missing(deleted.refused(), revision, "revision");
         let compared = client.compare_revisions(guid, revision, "").await;
         is_missing(compared.refused(), revision, "base");
@@ -271,11 +231,8 @@ async fn a_missing_revision_is_not_found(client: Client) {
 #[apply(on_both_databases)]
 async fn histories_of_two_tasks_are_apart(client: Client) {
     let keep = async |guide: &Task, alias: &str| {
-        let request = CreateRevisionRequest {
-            alias: alias.to_owned(),
-            ..request(&guide.guid)
-        };
-        client.create_revision(request).await.accepted();
+        let request = revision_of(&guide.guid).with(|it| it.alias = alias.to_owned());
+        client.call(request).await.accepted();
     };
     let (one, other) = (given_guide(&client).await, given_guide(&client).await);
     keep(&one, "live").await;
@@ -291,13 +248,12 @@ async fn histories_of_two_tasks_are_apart(client: Client) {
     assert_eq!(before[0].aliases, ["live"]);
     // Of one task an alias is moved and removed, and a revision and all of them are deleted.
     for revision in ["2", ""] {
-        let set = client.set_revision_alias(&one.guid, "live", revision).await;
-        set.accepted();
+        client.alias(&one.guid, "live", revision).await;
     }
-    let deleted = delete_revision(&client, &one.guid, 1).await;
+    let deleted = client.delete_revision(&one.guid, 1).await;
     deleted.accepted();
     assert_eq!(client.all_revisions(&other.guid).await, before);
-    purge(&client, &one.guid).await;
+    client.purge(&one.guid).await.accepted();
     assert_eq!(client.all_revisions(&other.guid).await, before);
 }
 
@@ -334,29 +290,22 @@ async fn a_guide_etag_follows_every_change(client: Client) {
         .accepted();
     changed("a new step").await;
     let step = step.step.expect("a step");
-    let locked = StepTranslation {
-        locked: Some(true),
-        ..StepTranslation::default()
-    };
-    let translated = Step {
-        translations: [("de".to_owned(), locked)].into(),
-        etag: String::new(),
-        ..step.clone()
-    };
+    let locked = StepTranslation::default().with(|it| it.locked = Some(true));
+    let translated = step
+        .clone()
+        .with_translations([("de".to_owned(), locked)].into())
+        .with_etag("");
     client.updated_step(translated, &["translations"]).await;
     changed("a lock").await;
     client.delete_step(&step.guid).await.accepted();
     changed("a deletion").await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = answers_of(&observation)[0].link.clone();
-    let managed = client.get_task(&managed).await.accepted();
+    let managed = client.managed_by(&guide.steps[0], 0).await;
     client.given_step(information_step(&managed, "Below")).await;
     changed("a step of a managed task").await;
     let hidden = task_of(&managed.guid).with_published(0);
     client.updated_task(hidden, &["published"]).await;
     changed("a managed task").await;
-    let renamed = task_of(&guide.guid).named("Renamed");
-    client.updated_task(renamed, &["name"]).await;
+    client.rename(&guide.guid, "Renamed").await;
     changed("a name").await;
     // None of these keeps a revision.
     assert_eq!(client.all_revisions(&guide.guid).await, []);
@@ -367,10 +316,10 @@ async fn a_guide_etag_follows_every_change(client: Client) {
     // What the system sets is no change.
     let before = exported(&client, &guide.guid).await.guide_etag;
     let work = client.index_work().await.into_iter();
-    let items = work.map(|work| IndexedItem {
-        guid: work.guid,
-        etag: work.etag,
-        ..IndexedItem::default()
+    let items = work.map(|work| {
+        IndexedItem::default()
+            .with(|it| it.guid = work.guid)
+            .with(|it| it.etag = work.etag)
     });
     client.acknowledge(items.collect()).await;
     let after = exported(&client, &guide.guid).await;
@@ -384,43 +333,31 @@ async fn an_old_guide_etag_is_a_mismatch(client: Client) {
     let guide = given_guide(&client).await;
     let before = exported(&client, &guide.guid).await;
     retitle(&client, &guide.guid, "Changed meanwhile").await;
-    let create = CreateRevisionRequest {
-        guide_etag: before.guide_etag.clone(),
-        ..request(&guide.guid)
-    };
-    let failure = client.create_revision(create).await.refused();
+    let create = revision_of(&guide.guid).with(|it| it.guide_etag = before.guide_etag.clone());
+    let failure = client.call(create).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
-    let mut import = ImportTaskRequest {
-        document: before.document,
-        guide_etag: before.guide_etag,
-        ..ImportTaskRequest::default()
-    };
+    let mut import = ImportTaskRequest::default()
+        .with(|it| it.document = before.document)
+        .with(|it| it.guide_etag = before.guide_etag);
     for validate_only in [false, true] {
         import.validate_only = validate_only;
-        let failure = client.send_import(import.clone()).await.refused();
+        let failure = client.call(import.clone()).await.refused();
         failure.is(Code::Aborted, "ETAG_MISMATCH");
     }
     import.validate_only = false;
     let now = exported(&client, &guide.guid).await;
     import.guide_etag = now.guide_etag;
-    let imported = client.send_import(import).await.accepted();
+    let imported = client.call(import).await.accepted();
     assert_eq!(imported.outcome(), ImportOutcome::Updated);
     let after = exported(&client, &guide.guid).await;
     assert_eq!(imported.guide_etag, after.guide_etag);
-    let keep = |task: &str| CreateRevisionRequest {
-        guide_etag: after.guide_etag.clone(),
-        ..request(task)
-    };
+    let keep = |task: &str| revision_of(task).with(|it| it.guide_etag = after.guide_etag.clone());
     let other = given_guide(&client).await;
-    let failure = client.create_revision(keep(&other.guid)).await.refused();
+    let failure = client.call(keep(&other.guid)).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
-    let kept = client.create_revision(keep(&guide.guid)).await.accepted();
+    let kept = client.call(keep(&guide.guid)).await.accepted();
     assert!(!kept.unchanged);
-    let new = ImportTaskRequest {
-        document: Some(document("New", Vec::new())),
-        guide_etag: after.guide_etag,
-        ..ImportTaskRequest::default()
-    };
-    let failure = client.send_import(new).await.refused();
+    let new = import_of(document("New", Vec::new())).with(|it| it.guide_etag = after.guide_etag);
+    let failure = client.call(new).await.refused();
     failure.violates(&[("guide_etag", "FIELD_INVALID")]);
 }

@@ -30,8 +30,7 @@ async fn an_id_sent_is_ignored_and_listed(client: Client) {
         name: "numbered".to_owned(),
     };
     let request = CreateRoleRequest { role: Some(role) };
-    let response = client.roles().create_role(request).await.accepted();
-    let response = response.into_inner();
+    let response = client.call(request).await.accepted();
     assert_eq!(response.ignored_paths, ["role.id"]);
     assert_ne!(response.role.unwrap().id, 987_654);
     let response = client.create_role("named alone").await.accepted();

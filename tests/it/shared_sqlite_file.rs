@@ -35,11 +35,9 @@ async fn two_servers_on_one_file_lose_no_write() {
     assert_eq!(stored, second.get_task(&created.guid).await.accepted());
     assert_eq!(stored.steps.len(), WRITES);
     // What the one has written, the other compares with.
-    let outdated = Task {
-        etag: created.etag.clone(),
-        name: "Renamed".to_owned(),
-        ..task_of(&created.guid)
-    };
+    let outdated = task_of(&created.guid)
+        .with_etag(created.etag.clone())
+        .named("Renamed");
     let failure = second.update_task(outdated, &["name"]).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
 }

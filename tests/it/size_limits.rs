@@ -121,7 +121,7 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analyzed(url: String) {
         let step = information_step(&task, "Step").depending_on(conditions_of(30_000));
         client.given_step(step).await;
     }
-    let failure = client.validate(validation_of(&task.guid)).await.refused();
+    let failure = client.call(validation_of(&task.guid)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_eq!(
         failure.message,
@@ -152,13 +152,13 @@ async fn a_guide_with_one_large_step_is_analyzed_while_the_whole_fits(url: Strin
     }
     client.given_step(large(&outer)).await;
     for task in [&inner, &outer] {
-        client.validate(validation_of(&task.guid)).await.accepted();
+        client.call(validation_of(&task.guid)).await.accepted();
     }
     let small = client.given_task(task("Small")).await;
     client.given_step(subtask(&small, &inner)).await;
-    client.validate(validation_of(&small.guid)).await.accepted();
+    client.call(validation_of(&small.guid)).await.accepted();
     client.given_step(subtask(&outer, &inner)).await;
-    let failure = client.validate(validation_of(&outer.guid)).await.refused();
+    let failure = client.call(validation_of(&outer.guid)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
 }
 
@@ -173,21 +173,15 @@ async fn a_list_of_findings_says_which_guides_are_too_large_and_goes_on(url: Str
     }
     let small = client.given_task(task("Small")).await;
     let of_small = client.validated(validation_of(&small.guid)).await.findings;
-    let first = client
-        .findings(ListFindingsRequest::default())
-        .await
-        .accepted();
+    let first = client.call(ListFindingsRequest::default()).await.accepted();
     let [finding] = first.findings.as_slice() else {
         panic!("{first:#?}");
     };
     assert_eq!(finding.rule, "analysis/too-large");
     assert_eq!(finding.task, large.guid);
     assert_eq!(fact(finding, "limit"), Some(text("bytes")));
-    let request = ListFindingsRequest {
-        page_token: first.next_page_token,
-        ..ListFindingsRequest::default()
-    };
-    let second = client.findings(request).await.accepted();
+    let request = ListFindingsRequest::default().with(|it| it.page_token = first.next_page_token);
+    let second = client.call(request).await.accepted();
     assert_eq!(
         (second.findings, second.next_page_token),
         (of_small, String::new())

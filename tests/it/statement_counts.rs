@@ -131,9 +131,7 @@ fn guide(steps: usize) -> TaskDocument {
 
 fn translated_step(kind: StepType) -> Step {
     let row = step_translation("Schritt").with_body("Text");
-    Step {
-        body: Some("text".to_owned()),
-        translations: [("de".to_owned(), row)].into(),
-        ..document_step(kind, "Step")
-    }
+    document_step(kind, "Step")
+        .with_body("text")
+        .with_translations([("de".to_owned(), row)].into())
 }

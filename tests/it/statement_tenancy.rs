@@ -15,38 +15,24 @@ use crate::kit::{
 fn statements_on_every_tenant_table_are_checked() {
     let write_every_table = |client: Client| async move {
         let role = CreateRoleRequest {
-            role: Some(Role {
-                name: "Support".to_owned(),
-                ..Role::default()
-            }),
+            role: Some(Role::default().with(|it| it.name = "Support".to_owned())),
         };
-        client.roles().create_role(role).await.accepted();
-        let name = TaskTranslation {
-            name: Some("Aufgabe".to_owned()),
-            ..TaskTranslation::default()
-        };
+        client.call(role).await.accepted();
+        let name = TaskTranslation::default().with(|it| it.name = Some("Aufgabe".to_owned()));
         let conditions = Some(all_of(vec![when("a", "=", "1")]));
-        let new = Task {
-            dependencies: conditions.clone(),
-            ..task("Task").translated("de", name)
-        };
+        let new = task("Task")
+            .translated("de", name)
+            .with(|it| it.dependencies = conditions.clone());
         let task = client.given_task(new).await;
-        let title = StepTranslation {
-            title: Some("Schritt".to_owned()),
-            ..StepTranslation::default()
-        };
+        let title = StepTranslation::default().with(|it| it.title = Some("Schritt".to_owned()));
         let step = Step {
             body: Some("body".to_owned()),
             dependencies: conditions,
             translations: [("de".to_owned(), title)].into(),
             ..information_step(&task, "Step")
         };
-        let create = CreateStepRequest {
-            step: Some(step),
-            request_id: unknown_guid(),
-            ..CreateStepRequest::default()
-        };
-        client.send_create_step(create).await.accepted();
+        let create = create_step_request(step).with(|it| it.request_id = unknown_guid());
+        client.call(create).await.accepted();
     };
     write_every_table.run_on(Database::Postgres);
     let Some((tenant_tables, statements)) = statement_log::checked() else {

@@ -60,8 +60,7 @@ async fn each_task_has_an_order_of_its_own(client: Client) {
 #[apply(on_both_databases)]
 async fn updating_a_step_keeps_its_place(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
-    let renamed = step_of(&steps[0]).titled("renamed");
-    client.updated_step(renamed, &["title"]).await;
+    client.retitle(&steps[0], "renamed").await;
     assert_eq!(client.step_order(&task.guid).await, steps);
 }
 

@@ -125,11 +125,9 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
 async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
     let task = a_task(&client).await;
     for (id, product) in [(unknown_guid(), 9), ("no-id".to_owned(), -1)] {
-        let sent = Step {
-            subtask_id: id,
-            subtask_pid: Some(product),
-            ..information_step(&task, "not a subtask")
-        };
+        let sent = information_step(&task, "not a subtask")
+            .with_subtask_id(id)
+            .with_subtask_pid(product);
         let response = client.create_step(sent).await.accepted();
         assert_eq!(
             response.ignored_paths,
@@ -144,16 +142,14 @@ async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
 async fn the_task_the_type_and_the_product_are_fixed(client: Client) {
     let (task, other) = (a_task(&client).await, a_task(&client).await);
     let created = client.given_step(information_step(&task, "fixed")).await;
-    let update = Step {
-        guid: created.guid.clone(),
-        product_id: Some(PRODUCT + 1),
-        ..step(&other, StepType::Solution, "fixed")
-    };
-    let invalid = Step {
-        product_id: Some(-1),
-        r#type: 99,
-        ..update.clone().in_task("no-id")
-    };
+    let update = step(&other, StepType::Solution, "fixed")
+        .with_guid(created.guid.clone())
+        .with_product(PRODUCT + 1);
+    let invalid = update
+        .clone()
+        .in_task("no-id")
+        .with_product(-1)
+        .with(|it| it.r#type = 99);
     for update in [update, invalid] {
         let response = client.update_step(update, &[]).await.accepted();
         assert_eq!(
@@ -170,11 +166,9 @@ async fn changes_alone(client: &Client, changed: Step, field: &str) -> Step {
     let after = client.updated_step(changed.clone(), &[field]).await;
     assert_ne!(after.etag, changed.etag);
     assert_ne!(after.modified_ts, changed.modified_ts);
-    let expected = Step {
-        etag: after.etag.clone(),
-        modified_ts: after.modified_ts,
-        ..changed
-    };
+    let expected = changed
+        .with_etag(after.etag.clone())
+        .with(|it| it.modified_ts = after.modified_ts);
     assert_eq!(after, expected);
     assert_eq!(client.get_step(&after.guid).await.accepted(), after);
     after
@@ -185,20 +179,16 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_other_fields(client
     let task = a_task(&client).await;
     let step = client.given_step(full_step(&task)).await;
     let step = changes_alone(&client, step.with_published(3), "published").await;
-    let question = FeedbackConfig {
-        linked: Some(false),
-        ..question("other", &["a"])
-    };
+    let question = question("other", &["a"]).with(|it| it.linked = Some(false));
     changes_alone(&client, step.with_question(question), "feedback_config").await;
     // A reference to another task is written under locks.
     let other = self::task("Other").with_product(PRODUCT + 1);
     let other = client.given_task(other).await;
     let step = client.given_step(subtask(&task, &task)).await;
-    let referring = Step {
-        subtask_pid: other.product_id,
-        title: other.name,
-        ..step.with_subtask_id(other.guid)
-    };
+    let referring = step
+        .with_subtask_id(other.guid)
+        .with(|it| it.subtask_pid = other.product_id)
+        .titled(other.name);
     changes_alone(&client, referring, "subtask_id").await;
 }
 
@@ -238,13 +228,10 @@ async fn lists_leave_bodies_out_unless_expanded(client: Client) {
     let mut bare = whole.clone();
     bare.body = None;
     bare.translations.get_mut("de").unwrap().body = None;
-    let mut request = ListStepsRequest {
-        task: task.guid,
-        ..ListStepsRequest::default()
-    };
-    let listed = client.list_steps(request.clone()).await.accepted();
+    let mut request = list_steps_of(&task.guid);
+    let listed = client.call(request.clone()).await.accepted();
     assert_eq!(listed.steps, [bare]);
     request.expand = vec!["body".to_owned()];
-    let listed = client.list_steps(request).await.accepted();
+    let listed = client.call(request).await.accepted();
     assert_eq!(listed.steps, [whole]);
 }

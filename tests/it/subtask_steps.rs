@@ -12,11 +12,6 @@ async fn wired(client: &Client) -> (Task, Task, Step) {
     (guide, other, step)
 }
 
-async fn rename(client: &Client, task: &Task, name: &str) {
-    let update = task_of(&task.guid).named(name);
-    client.updated_task(update, &["name"]).await;
-}
-
 #[apply(on_both_databases)]
 async fn a_subtask_step_is_titled_like_its_task(client: Client) {
     let (_, other, step) = wired(&client).await;
@@ -50,11 +45,9 @@ async fn a_subtask_may_be_of_any_product(client: Client) {
 #[apply(on_both_databases)]
 async fn a_subtask_step_needs_both_id_and_product(client: Client) {
     let (guide, other, _) = wired(&client).await;
-    let nothing = Step {
-        subtask_id: String::new(),
-        subtask_pid: None,
-        ..subtask(&guide, &other)
-    };
+    let nothing = subtask(&guide, &other)
+        .with_subtask_id("")
+        .with(|it| it.subtask_pid = None);
     let failure = client.create_step(nothing).await.refused();
     failure.violates(&[
         ("step.subtask_id", "FIELD_REQUIRED"),
@@ -66,7 +59,7 @@ async fn a_subtask_step_needs_both_id_and_product(client: Client) {
 async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
     let (guide, other, step) = wired(&client).await;
     let own = client.given_step(information_step(&other, "Other")).await;
-    rename(&client, &guide, "Renamed").await;
+    client.rename(&guide.guid, "Renamed").await;
     for step in [step, own] {
         assert_eq!(client.get_step(&step.guid).await.accepted(), step);
     }
@@ -104,7 +97,7 @@ async fn a_translated_title_of_a_subtask_step_is_its_own(client: Client) {
     let (guide, other, _) = wired(&client).await;
     let sent = subtask(&guide, &other).translated("de", step_translation("Andere"));
     let step = client.given_step(sent).await;
-    rename(&client, &other, "Renamed").await;
+    client.rename(&other.guid, "Renamed").await;
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations["de"].title.as_deref(), Some("Andere"));
 }
@@ -119,16 +112,13 @@ async fn twenty_references_are_named(client: Client) {
     for _ in 0..21 {
         guids.push(client.given_step(subtask(&guide, &other)).await.guid);
     }
-    let purge = DeleteTaskRequest {
-        guid: other.guid.clone(),
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
+    let purge = deletion_of(&other.guid)
+        .with(|it| it.force = true)
+        .with(|it| it.purge_history = true);
     for deleted in [
         client.delete_task(&other.guid).await,
         client.force_delete_task(&other.guid).await,
-        client.send_delete_task(purge).await,
+        client.call(purge).await,
     ] {
         let failure = deleted.refused();
         failure.is_precondition("TASK_REFERENCED");
@@ -149,7 +139,7 @@ async fn a_task_that_refers_to_itself_alone_is_deleted(client: Client) {
 #[apply(on_both_databases)]
 async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    rename(&client, &guide, "Renamed").await;
+    client.rename(&guide.guid, "Renamed").await;
     let mut request = DeleteTaskRequest {
         guid: guide.guid.clone(),
         etag: guide.etag,
@@ -158,11 +148,11 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
     };
     for purge_history in [false, true] {
         request.purge_history = purge_history;
-        let deleted = client.send_delete_task(request.clone()).await;
+        let deleted = client.call(request.clone()).await;
         deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
     }
     request.etag = client.get_task(&guide.guid).await.accepted().etag;
-    client.send_delete_task(request).await.accepted();
+    client.call(request).await.accepted();
 }
 
 /// Each import renames a task, and changes a step that refers to the other one.

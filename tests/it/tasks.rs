@@ -129,11 +129,10 @@ async fn system_set_fields_sent_on_update_change_nothing_and_are_listed(client: 
         ]
     );
     let after = response.task.unwrap();
-    let expected = Task {
-        etag: after.etag.clone(),
-        modified_ts: after.modified_ts,
-        ..before.named("After")
-    };
+    let expected = before
+        .named("After")
+        .with_etag(after.etag.clone())
+        .with(|it| it.modified_ts = after.modified_ts);
     assert_eq!(after, expected);
 }
 
@@ -164,11 +163,9 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(clien
 fn has_a_new_version_of(before: &Task, changed: Task, after: Task) -> Task {
     assert_ne!(after.etag, before.etag);
     assert_ne!(after.modified_ts, before.modified_ts);
-    let expected = Task {
-        etag: after.etag.clone(),
-        modified_ts: after.modified_ts,
-        ..changed
-    };
+    let expected = changed
+        .with_etag(after.etag.clone())
+        .with(|it| it.modified_ts = after.modified_ts);
     assert_eq!(after, expected);
     after
 }
@@ -205,12 +202,8 @@ async fn a_deleted_task_is_gone(client: Client) {
 async fn force_deletes_the_steps_too(client: Client) {
     let task = client.given_task(task("Whole")).await;
     let steps = client.given_steps(&task, &["a", "b"]).await;
-    let request = DeleteTaskRequest {
-        guid: task.guid.clone(),
-        force: true,
-        ..DeleteTaskRequest::default()
-    };
-    client.send_delete_task(request).await.accepted();
+    let request = deletion_of(&task.guid).with(|it| it.force = true);
+    client.call(request).await.accepted();
     for step in steps {
         client
             .get_step(&step)
@@ -266,8 +259,7 @@ async fn updating_a_step_leaves_its_task_as_it_was(client: Client) {
     let task = client.given_task(task("Steady")).await;
     let step = client.given_step(information_step(&task, "old")).await;
     let before = client.get_task(&task.guid).await.accepted();
-    let update = step_of(&step.guid).titled("new");
-    client.updated_step(update, &["title"]).await;
+    client.retitle(&step.guid, "new").await;
     assert_eq!(client.get_task(&task.guid).await.accepted(), before);
 }
 

@@ -75,16 +75,6 @@ async fn given_unlocked_step(client: &Client, task: &Task) -> Step {
     client.given_step(sent).await
 }
 
-async fn rename(client: &Client, guid: &str, name: &str) {
-    let update = task_of(guid).named(name);
-    client.updated_task(update, &["name"]).await;
-}
-
-async fn retitle(client: &Client, guid: &str, title: &str) {
-    let update = step_of(guid).titled(title);
-    client.updated_step(update, &["title"]).await;
-}
-
 #[apply(on_both_databases)]
 async fn every_task_and_step_is_missing_in_every_language(client: Client) {
     let guide = client.given_task(task("Pump")).await;
@@ -142,10 +132,7 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
     for (mask, change) in changes {
         let step = given_unlocked_step(&client, &guide).await;
         assert_eq!(state(&client, &step.guid).await, None);
-        let update = Step {
-            guid: step.guid.clone(),
-            ..change
-        };
+        let update = change.with_guid(step.guid.clone());
         client.updated_step(update, &[mask]).await;
         let outdated = Some(TranslationState::Outdated);
         assert_eq!(state(&client, &step.guid).await, outdated, "{mask}");
@@ -177,7 +164,7 @@ async fn any_text_that_a_person_writes_makes_an_outdated_row_current(client: Cli
     };
     for text in ["title", "body", "instructions", "feedback_config"] {
         let step = given_unlocked_step(&client, &guide).await;
-        retitle(&client, &step.guid, "Look").await;
+        client.retitle(&step.guid, "Look").await;
         let outdated = Some(TranslationState::Outdated);
         assert_eq!(state(&client, &step.guid).await, outdated, "{text}");
         let mask = format!("translations.de.{text}");
@@ -224,10 +211,7 @@ async fn translate_all(client: &Client) {
 
 #[apply(on_both_databases)]
 async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Client) {
-    let linked = FeedbackConfig {
-        linked: Some(true),
-        ..question("answer", &["yes", "no"])
-    };
+    let linked = question("answer", &["yes", "no"]).with(|it| it.linked = Some(true));
     let asking = step(&Task::default(), StepType::Observation, "Ask").with_question(linked);
     let document = document_with(task("Pump"), vec![asking]);
     let guide = client.imported(document).await;
@@ -235,7 +219,7 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
     assert_eq!(client.translation_work(&DE).await.len(), 6);
     // The managed tasks are not the guide's own.
     let own = translation_work_request(&DE).of_task(guide.guid.clone());
-    assert_eq!(client.all_translation_work(own).await.len(), 4);
+    assert_eq!(client.list(own).await.len(), 4);
     translate_all(&client).await;
     let asking = client.get_step(&guide.steps[0]).await.accepted();
     let mut config = asking.feedback_config[0].clone();
@@ -259,10 +243,10 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
     // Links are no texts.
     translate_all(&client).await;
     let mut asking = client.get_step(&asking.guid).await.accepted();
-    let config = FeedbackConfig {
-        linked: Some(false),
-        ..asking.feedback_config.remove(0)
-    };
+    let config = asking
+        .feedback_config
+        .remove(0)
+        .with(|it| it.linked = Some(false));
     let update = step_of(&asking.guid).with_question(config);
     client.updated_step(update, &["feedback_config"]).await;
     assert_eq!(client.translation_work(&DE).await, []);

@@ -121,10 +121,7 @@ async fn a_translated_question_links_nothing(client: Client) {
     let mut config = question("Frage", &["ja"]);
     config.linked = Some(true);
     config.values[0].link = unknown_guid();
-    let row = StepTranslation {
-        feedback_config: vec![config],
-        ..step_translation("Titel")
-    };
+    let row = step_translation("Titel").with(|it| it.feedback_config = vec![config]);
     let sent = step(&task, StepType::Observation, "asking").translated("de", row);
     let response = client.create_step(sent).await.accepted();
     assert_eq!(

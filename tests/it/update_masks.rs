@@ -15,7 +15,7 @@ async fn an_empty_mask_is_no_mask(client: Client) {
         update_mask: Some(prost_types::FieldMask { paths: Vec::new() }),
         validate_only: false,
     };
-    let after = client.send_update_task(request).await.accepted();
+    let after = client.call(request).await.accepted();
     let after = after.task.unwrap();
     assert_eq!(
         (after.name.as_str(), after.roles),
@@ -42,10 +42,10 @@ async fn a_mask_without_an_honored_field_changes_nothing(client: Client) {
 async fn fields_of_a_task_that_are_not_honored_are_listed(client: Client) {
     let before = client.given_task(full_task()).await;
     let sent = task_of(&before.guid).named("Renamed").with_published(0);
-    let foreign = Task {
-        account_id: "somebody".to_owned(),
-        ..sent.clone().with_product(8)
-    };
+    let foreign = sent
+        .clone()
+        .with_product(8)
+        .with(|it| it.account_id = "somebody".to_owned());
     let shorthand = task_of(&before.guid).with_shorthand("components.7.power = off");
     let shorthand_listed = &["task.dependency_shorthand"];
     let rows: [(&Task, &[&str], &[&str]); 7] = [
@@ -137,10 +137,7 @@ async fn what_is_sent_as_it_is_stored_is_not_listed(client: Client) {
         }
         let read = client.get_step(guid).await.accepted();
         let other = Some("components.7.other = off".to_owned());
-        let sent = Step {
-            dependency_shorthand: other,
-            ..read.clone()
-        };
+        let sent = read.clone().with(|it| it.dependency_shorthand = other);
         let updated = client.update_step(sent, &[]).await.accepted();
         assert_eq!(updated.ignored_paths, ["step.dependency_shorthand"]);
         assert_eq!(updated.step, Some(read));

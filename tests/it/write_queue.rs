@@ -34,7 +34,7 @@ async fn write_to_a_held_database(
         writes.spawn(async move {
             let mut request = Request::new(create_task_request(task("Held up")));
             request.set_timeout(deadline);
-            let answer = client.tasks().create_task(request).await;
+            let answer = client.send(request).await;
             answer.map(drop).map_err(Failure::from)
         });
     }
@@ -128,11 +128,11 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
     waiting(32.0).await;
     let other = server.client().with_account("other");
     let request = ListTasksRequest::default();
-    other.tasks().list_tasks(request).await.accepted();
+    other.call(request).await.accepted();
     begin("other", 32);
     in_work(128.0).await;
     let begun = Instant::now();
-    let failure = client.tasks().create_task(late).await.refused();
+    let failure = client.send(late).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");
     assert!(failure.details.retry_info().is_some(), "{failure:?}");
     let half = Duration::from_secs(1);

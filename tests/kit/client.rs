@@ -4,25 +4,24 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use expertise::proto::v1::{
-    analysis_service_client::AnalysisServiceClient, change_service_client::ChangeServiceClient,
-    index_service_client::IndexServiceClient, revision_service_client::RevisionServiceClient,
-    role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
-    task_service_client::TaskServiceClient, translation_service_client::TranslationServiceClient,
-    *,
-};
+use expertise::proto::v1::{self, *};
+use http::uri::PathAndQuery;
+use prost::Message;
 use prost_types::FieldMask;
 use tonic::{
     Request, Response, Status,
+    client::Grpc,
     metadata::AsciiMetadataValue,
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
+use tonic_prost::ProstCodec;
 
 use super::{
     deadline::{in_time, until},
+    failure::Outcome,
     raw::RawCodec,
-    sample,
+    sample::*,
 };
 
 /// Largest message in bytes: a body can take 64 MB.
@@ -147,8 +146,8 @@ impl Client {
     /// The same with metadata of its own.
     pub async fn send_request(&self, call: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
         let path = format!("/expertise.v1.{call}");
-        let path = http::uri::PathAndQuery::try_from(path).expect("the path of a call");
-        let mut client = tonic::client::Grpc::new(self.authenticated())
+        let path = PathAndQuery::try_from(path).expect("the path of a call");
+        let mut client = Grpc::new(self.authenticated())
             .max_encoding_message_size(usize::MAX)
             .max_decoding_message_size(MESSAGE_LIMIT);
         let ready = client.ready().await;
@@ -158,243 +157,96 @@ impl Client {
     }
 }
 
-/// The client of each service.
-macro_rules! services {
-    ($($service:ident: $client:ident $(.$limit:ident)*;)+) => {
-        impl Client {$(
-            pub fn $service(&self) -> $client<Authenticated> {
-                $client::new(self.authenticated())$(.$limit(MESSAGE_LIMIT))*
-            }
-        )+}
-    };
-}
-
-services! {
-    tasks: TaskServiceClient.max_decoding_message_size.max_encoding_message_size;
-    steps: StepServiceClient.max_decoding_message_size.max_encoding_message_size;
-    revisions: RevisionServiceClient.max_decoding_message_size.max_encoding_message_size;
-    changes: ChangeServiceClient;
-    index: IndexServiceClient;
-    roles: RoleServiceClient;
-    translations: TranslationServiceClient.max_decoding_message_size.max_encoding_message_size;
-    analysis: AnalysisServiceClient.max_decoding_message_size.max_encoding_message_size;
-}
-
 /// Calls with all of their request.
-macro_rules! calls {
-    ($($name:ident: $service:ident.$call:ident($request:ident) -> $response:ident;)+) => {
-        impl Client {$(
-            pub async fn $name(&self, request: $request) -> Result<$response, Status> {
-                self.$service().$call(request).await.map(inner)
-            }
-        )+}
-    };
-}
-
-calls! {
-    send_create_task: tasks.create_task(CreateTaskRequest) -> CreateTaskResponse;
-    send_update_task: tasks.update_task(UpdateTaskRequest) -> UpdateTaskResponse;
-    send_delete_task: tasks.delete_task(DeleteTaskRequest) -> DeleteTaskResponse;
-    send_import: tasks.import_task(ImportTaskRequest) -> ImportTaskResponse;
-    send_export: tasks.export_task(ExportTaskRequest) -> ExportTaskResponse;
-    list_tasks: tasks.list_tasks(ListTasksRequest) -> ListTasksResponse;
-    send_create_step: steps.create_step(CreateStepRequest) -> CreateStepResponse;
-    send_update_step: steps.update_step(UpdateStepRequest) -> UpdateStepResponse;
-    send_delete_step: steps.delete_step(DeleteStepRequest) -> DeleteStepResponse;
-    list_steps: steps.list_steps(ListStepsRequest) -> ListStepsResponse;
-    list_deleted_steps: steps.list_deleted_steps(ListDeletedStepsRequest) -> ListDeletedStepsResponse;
-    send_restore_step: steps.restore_step(RestoreStepRequest) -> RestoreStepResponse;
-    create_revision: revisions.create_revision(CreateRevisionRequest) -> CreateRevisionResponse;
-    send_get_revision: revisions.get_revision(GetRevisionRequest) -> GetRevisionResponse;
-    list_revisions: revisions.list_revisions(ListRevisionsRequest) -> ListRevisionsResponse;
-    send_compare: revisions.compare_revisions(CompareRevisionsRequest) -> CompareRevisionsResponse;
-    send_restore: revisions.restore_revision(RestoreRevisionRequest) -> RestoreRevisionResponse;
-    delete_revision: revisions.delete_revision(DeleteRevisionRequest) -> DeleteRevisionResponse;
-    list_deleted_tasks: revisions.list_deleted_tasks(ListDeletedTasksRequest) -> ListDeletedTasksResponse;
-    list_changes: changes.list_changes(ListChangesRequest) -> ListChangesResponse;
-    list_index_work: index.list_index_work(ListIndexWorkRequest) -> ListIndexWorkResponse;
-    acknowledge_indexed: index.acknowledge_indexed(AcknowledgeIndexedRequest) -> AcknowledgeIndexedResponse;
-    list_translation_work: translations.list_translation_work(ListTranslationWorkRequest) -> ListTranslationWorkResponse;
-    list_references: analysis.list_references(ListReferencesRequest) -> ListReferencesResponse;
-    preview: analysis.preview_task(PreviewTaskRequest) -> PreviewTaskResponse;
-    validate: analysis.validate_task(ValidateTaskRequest) -> ValidateTaskResponse;
-    findings: analysis.list_findings(ListFindingsRequest) -> ListFindingsResponse;
-}
-
-/// Lists to their end: what is on all pages of the request, after its token. They panic on an error.
-macro_rules! lists {
-    ($($name:ident: $call:ident($request:ident).$items:ident -> $item:ident;)+) => {
-        impl Client {$(
-            pub async fn $name(&self, mut request: $request) -> Vec<$item> {
-                let mut items = Vec::new();
-                loop {
-                    let page = self.$call(request.clone()).await.expect("a page");
-                    items.extend(page.$items);
-                    if page.next_page_token.is_empty() {
-                        return items;
-                    }
-                    request.page_token = page.next_page_token;
-                }
-            }
-        )+}
-    };
-}
-
-lists! {
-    list_all_tasks: list_tasks(ListTasksRequest).tasks -> Task;
-    list_all_steps: list_steps(ListStepsRequest).steps -> Step;
-    list_all_revisions: list_revisions(ListRevisionsRequest).revisions -> TaskRevision;
-    list_all_deleted_steps: list_deleted_steps(ListDeletedStepsRequest).steps -> DeletedStep;
-    list_all_deleted_tasks: list_deleted_tasks(ListDeletedTasksRequest).tasks -> DeletedTask;
-    list_all_index_work: list_index_work(ListIndexWorkRequest).work -> IndexWork;
-    references: list_references(ListReferencesRequest).references -> Reference;
-    all_translation_work: list_translation_work(ListTranslationWorkRequest).work -> TranslationWork;
-}
-
-/// Tasks.
 impl Client {
-    pub async fn create_task(&self, task: Task) -> Result<CreateTaskResponse, Status> {
-        let request = CreateTaskRequest {
-            task: Some(task),
-            ..CreateTaskRequest::default()
-        };
-        self.send_create_task(request).await
+    pub async fn call<R: Call>(&self, request: R) -> Answer<R> {
+        self.send(Request::new(request)).await
     }
 
-    /// Creates the task; panics on an error.
+    /// The same with a time limit or metadata of its own.
+    pub async fn send<R: Call>(&self, request: Request<R>) -> Answer<R> {
+        let mut client = Grpc::new(self.authenticated())
+            .max_encoding_message_size(MESSAGE_LIMIT)
+            .max_decoding_message_size(MESSAGE_LIMIT);
+        let ready = client.ready().await;
+        ready.map_err(|error| Status::unavailable(error.to_string()))?;
+        let path = PathAndQuery::from_static(R::PATH);
+        let codec = ProstCodec::default();
+        let response = client.unary(request, path, codec).await;
+        response.map(Response::into_inner)
+    }
+
+    /// What is on all pages of a list, after the token of the request; panics on an error.
+    pub async fn list<R: List>(&self, mut request: R) -> Vec<R::Item> {
+        let mut items = Vec::new();
+        loop {
+            let page = self.call(request.clone()).await.expect("a page");
+            request.set_page_token(R::next_page_token(&page).to_owned());
+            let is_last = R::next_page_token(&page).is_empty();
+            items.extend(R::items(page));
+            if is_last {
+                return items;
+            }
+        }
+    }
+}
+
+/// Tasks. What returns no `Answer` panics on an error.
+impl Client {
+    pub async fn create_task(&self, task: Task) -> Answer<CreateTaskRequest> {
+        self.call(create_task_request(task)).await
+    }
+
     pub async fn given_task(&self, task: Task) -> Task {
-        let response = self.create_task(task).await.expect("the task is created");
+        let response = self.create_task(task).await.accepted();
         response.task.expect("the response holds the task")
     }
 
     pub async fn get_task(&self, guid: &str) -> Result<Task, Status> {
         let guid = guid.to_owned();
-        let response = self.tasks().get_task(GetTaskRequest { guid }).await?;
-        Ok(response.into_inner().task.expect("the response's task"))
+        let response = self.call(GetTaskRequest { guid }).await?;
+        Ok(response.task.expect("the response's task"))
     }
 
     /// An empty `mask` sends no mask.
-    pub async fn update_task(
-        &self,
-        task: Task,
-        mask: &[&str],
-    ) -> Result<UpdateTaskResponse, Status> {
-        let request = UpdateTaskRequest {
+    pub async fn update_task(&self, task: Task, mask: &[&str]) -> Answer<UpdateTaskRequest> {
+        self.call(UpdateTaskRequest {
             task: Some(task),
             update_mask: field_mask(mask),
             validate_only: false,
-        };
-        self.send_update_task(request).await
+        })
+        .await
     }
 
-    /// Updates the task; panics on an error.
     pub async fn updated_task(&self, task: Task, mask: &[&str]) -> Task {
-        let response = self.update_task(task, mask).await;
-        let response = response.expect("the task is updated");
+        let response = self.update_task(task, mask).await.accepted();
         response.task.expect("the response holds the task")
     }
 
-    pub async fn delete_task(&self, guid: &str) -> Result<DeleteTaskResponse, Status> {
-        let request = DeleteTaskRequest {
-            guid: guid.to_owned(),
-            ..DeleteTaskRequest::default()
-        };
-        self.send_delete_task(request).await
+    pub async fn rename(&self, guid: &str, name: impl Into<String>) -> Task {
+        self.updated_task(task_of(guid).named(name), &["name"])
+            .await
+    }
+
+    pub async fn delete_task(&self, guid: &str) -> Answer<DeleteTaskRequest> {
+        self.call(deletion_of(guid)).await
     }
 
     /// Deletes the task with its steps.
-    pub async fn force_delete_task(&self, guid: &str) -> Result<DeleteTaskResponse, Status> {
-        let request = DeleteTaskRequest {
-            guid: guid.to_owned(),
-            force: true,
-            ..DeleteTaskRequest::default()
-        };
-        self.send_delete_task(request).await
+    pub async fn force_delete_task(&self, guid: &str) -> Answer<DeleteTaskRequest> {
+        self.call(deletion_of(guid).with(|it| it.force = true))
+            .await
+    }
+
+    /// Deletes the task with its steps and its history.
+    pub async fn purge(&self, guid: &str) -> Answer<DeleteTaskRequest> {
+        let request = deletion_of(guid).with(|it| it.force = true);
+        self.call(request.with(|it| it.purge_history = true)).await
     }
 
     /// Every task of the account.
     pub async fn all_tasks(&self) -> Vec<Task> {
-        self.list_all_tasks(ListTasksRequest {
-            page_size: 500,
-            ..ListTasksRequest::default()
-        })
-        .await
-    }
-}
-
-/// Deleted steps.
-impl Client {
-    /// The deleted steps of a task; panics on an error.
-    pub async fn deleted_steps(&self, task: &str) -> Vec<DeletedStep> {
-        self.list_all_deleted_steps(ListDeletedStepsRequest {
-            task: task.to_owned(),
-            ..ListDeletedStepsRequest::default()
-        })
-        .await
-    }
-
-    pub async fn restore_step(&self, guid: &str) -> Result<RestoreStepResponse, Status> {
-        let guid = guid.to_owned();
-        self.send_restore_step(RestoreStepRequest { guid }).await
-    }
-}
-
-/// Analysis.
-impl Client {
-    /// Previews a guide; panics on an error.
-    pub async fn previewed(&self, request: PreviewTaskRequest) -> PreviewTaskResponse {
-        self.preview(request).await.expect("a preview")
-    }
-}
-
-/// Documents.
-impl Client {
-    pub async fn import(&self, document: TaskDocument) -> Result<ImportTaskResponse, Status> {
-        self.import_with(AbsentSteps::Unspecified, document).await
-    }
-
-    /// Imports the document with this treatment of absent steps.
-    pub async fn import_with(
-        &self,
-        absent: AbsentSteps,
-        document: TaskDocument,
-    ) -> Result<ImportTaskResponse, Status> {
-        let request = ImportTaskRequest {
-            document: Some(document),
-            absent_steps: absent.into(),
-            ..ImportTaskRequest::default()
-        };
-        self.send_import(request).await
-    }
-
-    /// Imports the document; panics on an error.
-    pub async fn imported(&self, document: TaskDocument) -> Task {
-        let response = self.import(document).await;
-        let response = response.expect("the document is imported");
-        response.task.expect("the response holds the task")
-    }
-
-    /// Puts steps behind the first one of a task until nearly no place is left behind the last
-    /// of them: the task, and that step. [`INSERTS_UNTIL_RENUMBERED`] behind it renumber all.
-    pub async fn nearly_full(&self, task: &Task) -> (Task, String) {
-        const NEARLY_FULL: usize = 1_020;
-        let mut document = self.exported(&task.guid).await;
-        let between = sample::document_steps(&vec!["between"; NEARLY_FULL]);
-        document.steps.splice(1..1, between);
-        let imported = self.imported(document).await;
-        let last = imported.steps[NEARLY_FULL].clone();
-        (imported, last)
-    }
-
-    pub async fn export(&self, guid: &str) -> Result<TaskDocument, Status> {
-        let guid = guid.to_owned();
-        let response = self.send_export(ExportTaskRequest { guid }).await?;
-        Ok(response.document.expect("the response's document"))
-    }
-
-    /// Exports the task; panics on an error.
-    pub async fn exported(&self, guid: &str) -> TaskDocument {
-        self.export(guid).await.expect("the task is exported")
+        self.list(ListTasksRequest::default()).await
     }
 
     /// Every task of the account with its steps, bodies included, from lists.
@@ -406,29 +258,65 @@ impl Client {
     }
 }
 
+/// Documents.
+impl Client {
+    pub async fn import(&self, document: TaskDocument) -> Answer<ImportTaskRequest> {
+        self.call(import_of(document)).await
+    }
+
+    /// Imports the document with this treatment of absent steps.
+    pub async fn import_with(
+        &self,
+        absent: AbsentSteps,
+        document: TaskDocument,
+    ) -> Answer<ImportTaskRequest> {
+        self.call(import_of(document).with(|it| it.set_absent_steps(absent)))
+            .await
+    }
+
+    pub async fn imported(&self, document: TaskDocument) -> Task {
+        let response = self.import(document).await.accepted();
+        response.task.expect("the response holds the task")
+    }
+
+    /// Puts steps behind the first one of a task until nearly no place is left behind the last
+    /// of them: the task, and that step. [`INSERTS_UNTIL_RENUMBERED`] behind it renumber all.
+    pub async fn nearly_full(&self, task: &Task) -> (Task, String) {
+        const NEARLY_FULL: usize = 1_020;
+        let mut document = self.exported(&task.guid).await;
+        let between = document_steps(&vec!["between"; NEARLY_FULL]);
+        document.steps.splice(1..1, between);
+        let imported = self.imported(document).await;
+        let last = imported.steps[NEARLY_FULL].clone();
+        (imported, last)
+    }
+
+    pub async fn export(&self, guid: &str) -> Answer<ExportTaskRequest> {
+        let guid = guid.to_owned();
+        self.call(ExportTaskRequest { guid }).await
+    }
+
+    pub async fn exported(&self, guid: &str) -> TaskDocument {
+        let response = self.export(guid).await.accepted();
+        response.document.expect("the response's document")
+    }
+}
+
 /// Steps.
 impl Client {
     /// Appends the step.
-    pub async fn create_step(&self, step: Step) -> Result<CreateStepResponse, Status> {
+    pub async fn create_step(&self, step: Step) -> Answer<CreateStepRequest> {
         self.create_step_after(step, "").await
     }
 
-    pub async fn create_step_after(
-        &self,
-        step: Step,
-        prevstep: &str,
-    ) -> Result<CreateStepResponse, Status> {
-        let request = CreateStepRequest {
-            step: Some(step),
-            prevstep: prevstep.to_owned(),
-            ..CreateStepRequest::default()
-        };
-        self.send_create_step(request).await
+    pub async fn create_step_after(&self, step: Step, prevstep: &str) -> Answer<CreateStepRequest> {
+        self.call(create_step_request(step).with(|it| it.prevstep = prevstep.to_owned()))
+            .await
     }
 
-    /// Appends the step; panics on an error.
+    /// Appends the step.
     pub async fn given_step(&self, step: Step) -> Step {
-        let response = self.create_step(step).await.expect("the step is created");
+        let response = self.create_step(step).await.accepted();
         response.step.expect("the response holds the step")
     }
 
@@ -436,66 +324,72 @@ impl Client {
     pub async fn given_steps(&self, task: &Task, titles: &[&str]) -> Vec<String> {
         let mut guids = Vec::new();
         for title in titles {
-            let step = sample::step(task, StepType::Information, title);
-            guids.push(self.given_step(step).await.guid);
+            guids.push(self.given_step(information_step(task, title)).await.guid);
         }
         guids
     }
 
     pub async fn get_step(&self, guid: &str) -> Result<Step, Status> {
         let guid = guid.to_owned();
-        let response = self.steps().get_step(GetStepRequest { guid }).await?;
-        Ok(response.into_inner().step.expect("the response's step"))
+        let response = self.call(GetStepRequest { guid }).await?;
+        Ok(response.step.expect("the response's step"))
+    }
+
+    /// The task that an answer of the linked observation manages.
+    pub async fn managed_by(&self, observation: &str, answer: usize) -> Task {
+        let observation = self.get_step(observation).await.accepted();
+        let managed = self.get_task(&answers_of(&observation)[answer].link).await;
+        managed.accepted()
     }
 
     /// An empty `mask` sends no mask.
-    pub async fn update_step(
-        &self,
-        step: Step,
-        mask: &[&str],
-    ) -> Result<UpdateStepResponse, Status> {
-        let request = UpdateStepRequest {
+    pub async fn update_step(&self, step: Step, mask: &[&str]) -> Answer<UpdateStepRequest> {
+        self.call(UpdateStepRequest {
             step: Some(step),
             update_mask: field_mask(mask),
             validate_only: false,
-        };
-        self.send_update_step(request).await
+        })
+        .await
     }
 
-    /// Updates the step; panics on an error.
     pub async fn updated_step(&self, step: Step, mask: &[&str]) -> Step {
-        let response = self.update_step(step, mask).await;
-        let response = response.expect("the step is updated");
+        let response = self.update_step(step, mask).await.accepted();
         response.step.expect("the response holds the step")
     }
 
-    pub async fn delete_step(&self, guid: &str) -> Result<DeleteStepResponse, Status> {
-        let request = DeleteStepRequest {
-            guid: guid.to_owned(),
-            ..DeleteStepRequest::default()
-        };
-        self.send_delete_step(request).await
+    pub async fn retitle(&self, guid: &str, title: impl Into<String>) -> Step {
+        self.updated_step(step_of(guid).titled(title), &["title"])
+            .await
     }
 
-    /// Every step of the task from ListSteps, in pages of this size.
+    pub async fn delete_step(&self, guid: &str) -> Answer<DeleteStepRequest> {
+        let (guid, etag) = (guid.to_owned(), String::new());
+        self.call(DeleteStepRequest { guid, etag }).await
+    }
+
+    /// The deleted steps of a task.
+    pub async fn deleted_steps(&self, task: &str) -> Vec<DeletedStep> {
+        let request = ListDeletedStepsRequest::default();
+        self.list(request.with(|it| it.task = task.to_owned()))
+            .await
+    }
+
+    pub async fn restore_step(&self, guid: &str) -> Answer<RestoreStepRequest> {
+        let guid = guid.to_owned();
+        self.call(RestoreStepRequest { guid }).await
+    }
+
+    /// Every step of the task, in pages of this size.
     pub async fn steps_of(&self, task: &str, page_size: i32) -> Vec<Step> {
-        self.list_all_steps(ListStepsRequest {
-            task: task.to_owned(),
-            page_size,
-            ..ListStepsRequest::default()
-        })
-        .await
+        let request = list_steps_of(task);
+        self.list(request.with(|it| it.page_size = page_size)).await
     }
 
-    /// Every step of the task from ListSteps, bodies included.
+    /// Every step of the task, bodies included.
     pub async fn steps_with_bodies(&self, task: &str) -> Vec<Step> {
-        self.list_all_steps(ListStepsRequest {
-            task: task.to_owned(),
-            expand: vec!["body".to_owned()],
-            page_size: 500,
-            ..ListStepsRequest::default()
-        })
-        .await
+        let request = list_steps_of(task).with(|it| it.page_size = 500);
+        self.list(request.with(|it| it.expand = vec!["body".to_owned()]))
+            .await
     }
 
     /// The titles of the task's steps in their order.
@@ -512,13 +406,9 @@ impl Client {
 
 /// Revisions.
 impl Client {
-    /// Keeps the guide of a task; the revision. Panics on an error.
+    /// Keeps the guide of a task.
     pub async fn kept_revision(&self, task: &str) -> TaskRevision {
-        let request = CreateRevisionRequest {
-            task: task.to_owned(),
-            ..CreateRevisionRequest::default()
-        };
-        let response = self.create_revision(request).await.expect("a revision");
+        let response = self.call(revision_of(task)).await.accepted();
         response.revision.expect("the response's revision")
     }
 
@@ -526,31 +416,26 @@ impl Client {
         &self,
         task: &str,
         revision: impl ToString,
-    ) -> Result<GetRevisionResponse, Status> {
-        let request = GetRevisionRequest {
+    ) -> Answer<GetRevisionRequest> {
+        self.call(GetRevisionRequest {
             task: task.to_owned(),
             revision: revision.to_string(),
             without_document: false,
-        };
-        self.send_get_revision(request).await
+        })
+        .await
     }
 
-    /// The document of a revision; panics on an error.
+    /// The document of a revision.
     pub async fn revision_document(&self, task: &str, revision: i64) -> TaskDocument {
-        let response = self.get_revision(task, revision).await.expect("a revision");
+        let response = self.get_revision(task, revision).await.accepted();
         response.document.expect("the response's document")
     }
 
-    /// Every revision of a task, the newest first; panics on an error.
+    /// Every revision of a task, the newest first.
     pub async fn all_revisions(&self, task: &str) -> Vec<TaskRevision> {
-        let request = ListRevisionsRequest {
-            task: task.to_owned(),
-            page_size: 500,
-            ..ListRevisionsRequest::default()
-        };
-        let page = self.list_revisions(request).await.expect("a page");
-        assert_eq!(page.next_page_token, "", "one page");
-        page.revisions
+        let request = ListRevisionsRequest::default().with(|it| it.page_size = 500);
+        self.list(request.with(|it| it.task = task.to_owned()))
+            .await
     }
 
     pub async fn compare_revisions(
@@ -558,34 +443,37 @@ impl Client {
         task: &str,
         base: impl ToString,
         target: impl ToString,
-    ) -> Result<CompareRevisionsResponse, Status> {
-        let request = CompareRevisionsRequest {
+    ) -> Answer<CompareRevisionsRequest> {
+        self.call(CompareRevisionsRequest {
             task: task.to_owned(),
             base: base.to_string(),
             target: target.to_string(),
             page_size: 500,
             page_token: String::new(),
-        };
-        self.send_compare(request).await
+        })
+        .await
     }
 
     pub async fn restore_revision(
         &self,
         task: &str,
         revision: impl ToString,
-    ) -> Result<RestoreRevisionResponse, Status> {
-        let request = RestoreRevisionRequest {
-            task: task.to_owned(),
-            revision: revision.to_string(),
-            ..RestoreRevisionRequest::default()
-        };
-        self.send_restore(request).await
+    ) -> Answer<RestoreRevisionRequest> {
+        self.call(restore_of(task, revision)).await
     }
 
-    /// Restores a revision; panics on an error.
+    /// Restores a revision.
     pub async fn restored(&self, task: &str, revision: i64) -> RestoreRevisionResponse {
-        let response = self.restore_revision(task, revision).await;
-        response.expect("the revision is restored")
+        self.restore_revision(task, revision).await.accepted()
+    }
+
+    pub async fn delete_revision(
+        &self,
+        task: &str,
+        revision: impl ToString,
+    ) -> Answer<DeleteRevisionRequest> {
+        let (task, revision) = (task.to_owned(), revision.to_string());
+        self.call(DeleteRevisionRequest { task, revision }).await
     }
 
     pub async fn set_revision_alias(
@@ -593,46 +481,41 @@ impl Client {
         task: &str,
         alias: &str,
         revision: impl ToString,
-    ) -> Result<SetRevisionAliasResponse, Status> {
-        let request = SetRevisionAliasRequest {
+    ) -> Answer<SetRevisionAliasRequest> {
+        self.call(SetRevisionAliasRequest {
             task: task.to_owned(),
             alias: alias.to_owned(),
             revision: revision.to_string(),
-        };
-        self.revisions()
-            .set_revision_alias(request)
-            .await
-            .map(inner)
+        })
+        .await
+    }
+
+    /// Has an alias name this revision, or removes it.
+    pub async fn alias(&self, task: &str, alias: &str, revision: impl ToString) {
+        let set = self.set_revision_alias(task, alias, revision).await;
+        set.accepted();
     }
 }
 
 /// Changes, and the work of an index.
 impl Client {
-    /// A cursor behind everything that is committed; panics on an error.
+    /// A cursor behind everything that is committed.
     pub async fn cursor_now(&self) -> String {
-        let now = ListChangesRequest {
-            start: ChangeStart::Now.into(),
-            ..ListChangesRequest::default()
-        };
         // While old changes are deleted, new ones cannot be put in order.
         until("the changes are in order", async || {
-            let page = self.list_changes(now.clone()).await.expect("a cursor");
+            let page = self.call(changes_from(ChangeStart::Now)).await.accepted();
             assert_eq!(page.changes, [], "no changes before the present");
             page.caught_up.then_some(page.next_cursor)
         })
         .await
     }
 
-    /// Every change behind a cursor, and the cursor behind them; panics on an error.
+    /// Every change behind a cursor, and the cursor behind them.
     pub async fn changes_after(&self, cursor: &str) -> (Vec<Change>, String) {
-        let mut request = ListChangesRequest {
-            cursor: cursor.to_owned(),
-            page_size: 500,
-            ..ListChangesRequest::default()
-        };
+        let mut request = changes_behind(cursor).with(|it| it.page_size = 500);
         let mut changes = Vec::new();
         loop {
-            let page = self.list_changes(request.clone()).await.expect("a page");
+            let page = self.call(request.clone()).await.accepted();
             changes.extend(page.changes);
             request.cursor = page.next_cursor;
             if page.caught_up {
@@ -641,55 +524,42 @@ impl Client {
         }
     }
 
-    /// All work of the index; panics on an error.
+    /// All work of the index.
     pub async fn index_work(&self) -> Vec<IndexWork> {
-        self.list_all_index_work(ListIndexWorkRequest {
-            page_size: 500,
-            ..ListIndexWorkRequest::default()
-        })
-        .await
+        let request = ListIndexWorkRequest::default();
+        self.list(request.with(|it| it.page_size = 500)).await
     }
 
-    /// Acknowledges states; the results. Panics on an error.
+    /// Acknowledges states; the results.
     pub async fn acknowledge(&self, items: Vec<IndexedItem>) -> Vec<IndexResult> {
-        let request = AcknowledgeIndexedRequest { items };
-        let response = self.acknowledge_indexed(request).await;
-        response.expect("results").results().collect()
+        let response = self.call(AcknowledgeIndexedRequest { items }).await;
+        response.accepted().results().collect()
     }
 }
 
 /// Roles.
 impl Client {
-    pub async fn create_role(&self, name: &str) -> Result<CreateRoleResponse, Status> {
-        let role = Role {
-            id: 0,
-            name: name.to_owned(),
-        };
-        let request = CreateRoleRequest { role: Some(role) };
-        self.roles().create_role(request).await.map(inner)
+    pub async fn create_role(&self, name: &str) -> Answer<CreateRoleRequest> {
+        let role = Role::default().with(|it| it.name = name.to_owned());
+        self.call(CreateRoleRequest { role: Some(role) }).await
     }
 
-    /// Creates the role; panics on an error.
     pub async fn given_role(&self, name: &str) -> Role {
-        let response = self.create_role(name).await.expect("the role is created");
+        let response = self.create_role(name).await.accepted();
         response.role.expect("the response holds the role")
     }
 
-    pub async fn delete_role(&self, id: i64) -> Result<DeleteRoleResponse, Status> {
-        let request = DeleteRoleRequest { id };
-        self.roles().delete_role(request).await.map(inner)
+    pub async fn delete_role(&self, id: i64) -> Answer<DeleteRoleRequest> {
+        self.call(DeleteRoleRequest { id }).await
     }
 
-    pub async fn list_roles(
-        &self,
-        page_size: i32,
-        page_token: &str,
-    ) -> Result<ListRolesResponse, Status> {
-        let request = ListRolesRequest {
+    pub async fn list_roles(&self, page_size: i32, page_token: &str) -> Answer<ListRolesRequest> {
+        let page_token = page_token.to_owned();
+        self.call(ListRolesRequest {
             page_size,
-            page_token: page_token.to_owned(),
-        };
-        self.roles().list_roles(request).await.map(inner)
+            page_token,
+        })
+        .await
     }
 }
 
@@ -697,40 +567,79 @@ impl Client {
 impl Client {
     /// All work into these languages, from all pages.
     pub async fn translation_work(&self, languages: &[&str]) -> Vec<TranslationWork> {
-        self.all_translation_work(sample::translation_work_request(languages))
-            .await
+        self.list(translation_work_request(languages)).await
     }
 
     pub async fn write_translations(
         &self,
         translations: Vec<AutomaticTranslation>,
-    ) -> Result<WriteTranslationsResponse, Status> {
-        let request = WriteTranslationsRequest { translations };
-        let mut client = self.translations();
-        client.write_translations(request).await.map(inner)
+    ) -> Answer<WriteTranslationsRequest> {
+        self.call(WriteTranslationsRequest { translations }).await
     }
 
-    /// Writes one translation; its result. Panics on an error.
+    /// Writes one translation; its result.
     pub async fn written(&self, translation: AutomaticTranslation) -> TranslationResult {
-        let response = self.write_translations(vec![translation]).await;
-        let response = response.expect("the translation is taken");
+        let response = self.write_translations(vec![translation]).await.accepted();
         response.results().next().expect("a result")
     }
 }
 
-/// Validation.
+/// Analysis.
 impl Client {
-    /// Validates a guide; panics on an error.
-    pub async fn validated(&self, request: ValidateTaskRequest) -> ValidateTaskResponse {
-        self.validate(request).await.expect("a validation")
+    pub async fn previewed(&self, request: PreviewTaskRequest) -> PreviewTaskResponse {
+        self.call(request).await.accepted()
     }
 
-    pub async fn rules(&self) -> Result<ListRulesResponse, Status> {
-        self.analysis()
-            .list_rules(ListRulesRequest {})
-            .await
-            .map(inner)
+    pub async fn validated(&self, request: ValidateTaskRequest) -> ValidateTaskResponse {
+        self.call(request).await.accepted()
     }
+}
+
+/// A request of a call.
+pub trait Call: Message + Clone + Default + 'static {
+    type Answer: Message + Default + 'static;
+    /// The path of the method.
+    const PATH: &'static str;
+}
+
+/// The result of a call.
+pub type Answer<R> = Result<<R as Call>::Answer, Status>;
+
+/// A request for a page.
+pub trait PageCall: Call {
+    fn set_page_token(&mut self, token: String);
+    fn next_page_token(page: &Self::Answer) -> &str;
+}
+
+include!(concat!(env!("OUT_DIR"), "/calls.rs"));
+
+/// A request for a page of items.
+pub trait List: PageCall {
+    type Item;
+    fn items(page: Self::Answer) -> Vec<Self::Item>;
+}
+
+macro_rules! lists {
+    ($($request:ident.$items:ident: $item:ident;)+) => {$(
+        impl List for $request {
+            type Item = $item;
+
+            fn items(page: Self::Answer) -> Vec<$item> {
+                page.$items
+            }
+        }
+    )+};
+}
+
+lists! {
+    ListTasksRequest.tasks: Task;
+    ListStepsRequest.steps: Step;
+    ListRevisionsRequest.revisions: TaskRevision;
+    ListDeletedStepsRequest.steps: DeletedStep;
+    ListDeletedTasksRequest.tasks: DeletedTask;
+    ListIndexWorkRequest.work: IndexWork;
+    ListReferencesRequest.references: Reference;
+    ListTranslationWorkRequest.work: TranslationWork;
 }
 
 /// A valid id that no resource has.
@@ -743,10 +652,6 @@ pub fn field_mask(paths: &[&str]) -> Option<FieldMask> {
     (!paths.is_empty()).then(|| FieldMask {
         paths: paths.iter().map(|path| (*path).to_owned()).collect(),
     })
-}
-
-fn inner<T>(response: Response<T>) -> T {
-    response.into_inner()
 }
 
 /// A connection to the server, made at the first call.

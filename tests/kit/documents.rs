@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use expertise::proto::v1::*;
 
+use super::sample::{StepSetters, TaskSetters, With};
+
 /// The document with the ids of its tasks replaced by their paths, and without ids of
 /// steps, versions, times and other fields that the system sets. Two imports of one
 /// document are equal in this form.
@@ -54,11 +56,9 @@ fn collect_paths(document: &TaskDocument, path: &str, paths: &mut BTreeMap<Strin
 fn replace_ids(document: &mut TaskDocument, paths: &BTreeMap<String, String>) {
     if let Some(task) = &mut document.task {
         replace_id(&mut task.parent_guid, paths);
-        *task = Task {
-            guid: String::new(),
-            steps: Vec::new(),
-            ..without_system_fields_of_task(std::mem::take(task))
-        };
+        *task = without_system_fields_of_task(std::mem::take(task))
+            .with_guid("")
+            .with(|it| it.steps = Vec::new());
     }
     for step in &mut document.steps {
         replace_id(&mut step.subtask_id, paths);
@@ -70,11 +70,9 @@ fn replace_ids(document: &mut TaskDocument, paths: &BTreeMap<String, String>) {
                 replace_ids(inner, paths);
             }
         }
-        *step = Step {
-            guid: String::new(),
-            task: String::new(),
-            ..without_system_fields_of_step(std::mem::take(step))
-        };
+        *step = without_system_fields_of_step(std::mem::take(step))
+            .with_guid("")
+            .in_task("");
     }
 }
 

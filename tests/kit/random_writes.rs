@@ -238,20 +238,14 @@ impl Call {
     }
 
     fn create_step(step: Step, prevstep: String, request_id: String) -> Self {
-        let request = CreateStepRequest {
-            prevstep,
-            request_id,
-            ..create_step_request(step)
-        };
+        let request = create_step_request(step)
+            .with(|it| it.prevstep = prevstep)
+            .with(|it| it.request_id = request_id);
         Self::new("StepService/CreateStep", &request)
     }
 
     fn import(document: TaskDocument, absent: AbsentSteps) -> Self {
-        let request = ImportTaskRequest {
-            document: Some(document),
-            absent_steps: absent.into(),
-            ..ImportTaskRequest::default()
-        };
+        let request = import_of(document).with(|it| it.absent_steps = absent.into());
         Self::new("TaskService/ImportTask", &request)
     }
 }
@@ -275,19 +269,15 @@ struct Present {
 
 impl Present {
     async fn read(client: &Client) -> Result<Self, Status> {
-        let tasks = client.list_tasks(ListTasksRequest {
-            page_size: 500,
-            ..ListTasksRequest::default()
-        });
+        let tasks = client.call(ListTasksRequest::default().with(|it| it.page_size = 500));
         let tasks = tasks.await?.tasks;
         let mut steps = Vec::new();
         for task in &tasks {
-            let page = client.list_steps(ListStepsRequest {
-                task: task.guid.clone(),
-                expand: vec!["body".to_owned()],
-                page_size: 500,
-                ..ListStepsRequest::default()
-            });
+            let page = client.call(
+                list_steps_of(&task.guid)
+                    .with(|it| it.expand = vec!["body".to_owned()])
+                    .with(|it| it.page_size = 500),
+            );
             steps.extend(page.await?.steps);
         }
         Ok(Self { tasks, steps })
@@ -331,7 +321,8 @@ impl Write {
                 let Some(task) = Present::read(client).await?.task(self.index) else {
                     return Ok(None);
                 };
-                Some(self.import_changed(client.export(&task.guid).await?))
+                let guide = client.export(&task.guid).await?.document;
+                Some(self.import_changed(guide.expect("a document")))
             }
             Kind::RestoreStep => self.restore_step(client).await?,
             _ => {
@@ -348,10 +339,7 @@ impl Write {
         if self.flag {
             new = new.translated("de", task_translation("Aufgabe"));
         }
-        let request = CreateTaskRequest {
-            request_id: self.request_id(),
-            ..create_task_request(new)
-        };
+        let request = create_task_request(new).with(|it| it.request_id = self.request_id());
         Call::new("TaskService/CreateTask", &request)
     }
 
@@ -361,10 +349,7 @@ impl Write {
             answer_with("5", "Five", document("Inner", vec![reads()])),
             answer("true", "True"),
         ];
-        let question = FeedbackConfig {
-            name: OWN[self.choice].to_owned(),
-            ..linked_question(values)
-        };
+        let question = linked_question(values).with(|it| it.name = OWN[self.choice].to_owned());
         let steps = vec![observation_asking(question), reads()];
         Call::import(document(text, steps), AbsentSteps::Unspecified)
     }
@@ -403,10 +388,8 @@ impl Write {
     async fn restore_step(&self, client: &Client) -> Result<Option<Call>, Status> {
         let mut deleted = Vec::new();
         for task in Present::read(client).await?.tasks {
-            let page = client.list_deleted_steps(ListDeletedStepsRequest {
-                task: task.guid,
-                ..ListDeletedStepsRequest::default()
-            });
+            let page =
+                client.call(ListDeletedStepsRequest::default().with(|it| it.task = task.guid));
             deleted.extend(page.await?.steps.into_iter().filter_map(|it| it.step));
         }
         if deleted.is_empty() {
@@ -424,10 +407,9 @@ impl Write {
         Some(match self.kind {
             Kind::UpdateTask => {
                 let row = task_translation(&text).with_lock(self.flag);
-                let task = Task {
-                    external_id: self.external_id(),
-                    ..self.with_conditions_of_task(task_of(&chosen.guid))
-                };
+                let task = self
+                    .with_conditions_of_task(task_of(&chosen.guid))
+                    .with(|it| it.external_id = self.external_id());
                 let task = task.named(text).translated("fr", row);
                 let request = UpdateTaskRequest {
                     task: Some(task.with_published(i32::from(self.flag))),
@@ -437,11 +419,7 @@ impl Write {
                 Call::new("TaskService/UpdateTask", &request)
             }
             Kind::DeleteTask => {
-                let request = DeleteTaskRequest {
-                    guid: chosen.guid,
-                    force: self.flag,
-                    ..DeleteTaskRequest::default()
-                };
+                let request = deletion_of(&chosen.guid).with(|it| it.force = self.flag);
                 Call::new("TaskService/DeleteTask", &request)
             }
             Kind::AppendStep => {
@@ -528,17 +506,11 @@ impl Write {
     }
 
     fn with_conditions(&self, step: Step) -> Step {
-        Step {
-            dependencies: self.conditions.clone(),
-            ..step
-        }
+        step.with(|it| it.dependencies = self.conditions.clone())
     }
 
     fn with_conditions_of_task(&self, task: Task) -> Task {
-        Task {
-            dependencies: self.conditions.clone(),
-            ..task
-        }
+        task.with(|it| it.dependencies = self.conditions.clone())
     }
 
     fn question(&self) -> FeedbackConfig {
@@ -563,7 +535,7 @@ impl Write {
 
 async fn translate_automatically(client: &Client, text: &str) -> Result<Call, Status> {
     let request = translation_work_request(&["fr", "nl"]);
-    let work = client.list_translation_work(request).await?.work;
+    let work = client.call(request).await?.work;
     let translations = work.iter().map(|work| automatic(work, text)).collect();
     let request = WriteTranslationsRequest { translations };
     Ok(Call::new("TranslationService/WriteTranslations", &request))

@@ -158,6 +158,55 @@ pub fn answers_of(step: &Step) -> &[FeedbackValue] {
         .map_or(&[], |config| &config.values)
 }
 
+/// A message that differs from another one.
+pub trait With: Sized {
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+impl<T: prost::Message> With for T {}
+
+/// A request that imports the document.
+pub fn import_of(document: TaskDocument) -> ImportTaskRequest {
+    ImportTaskRequest::default().with(|it| it.document = Some(document))
+}
+
+/// A request that deletes the task, if it has no steps.
+pub fn deletion_of(guid: &str) -> DeleteTaskRequest {
+    DeleteTaskRequest::default().with(|it| it.guid = guid.to_owned())
+}
+
+/// A request for the first page of the steps of a task.
+pub fn list_steps_of(task: &str) -> ListStepsRequest {
+    ListStepsRequest::default().with(|it| it.task = task.to_owned())
+}
+
+/// A request that keeps the guide of a task.
+pub fn revision_of(task: &str) -> CreateRevisionRequest {
+    CreateRevisionRequest::default().with(|it| it.task = task.to_owned())
+}
+
+/// A request that restores a revision.
+pub fn restore_of(task: &str, revision: impl ToString) -> RestoreRevisionRequest {
+    RestoreRevisionRequest {
+        task: task.to_owned(),
+        revision: revision.to_string(),
+        ..RestoreRevisionRequest::default()
+    }
+}
+
+/// A request for the changes behind a cursor.
+pub fn changes_behind(cursor: &str) -> ListChangesRequest {
+    ListChangesRequest::default().with(|it| it.cursor = cursor.to_owned())
+}
+
+/// A request for the changes from a start on.
+pub fn changes_from(start: ChangeStart) -> ListChangesRequest {
+    ListChangesRequest::default().with(|it| it.set_start(start))
+}
+
 /// A request that creates the task.
 pub fn create_task_request(task: Task) -> CreateTaskRequest {
     CreateTaskRequest {

@@ -205,7 +205,7 @@ impl Caller {
 
     async fn list_tasks(&mut self) -> Result<(), WriteError> {
         let started = Instant::now();
-        let read = self.client.list_tasks(ListTasksRequest::default()).await;
+        let read = self.client.call(ListTasksRequest::default()).await;
         self.note(Kind::Read, started, &read)
     }
 

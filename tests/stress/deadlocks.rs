@@ -93,7 +93,7 @@ impl Guide {
         let mut work = Vec::new();
         for round in 0..ROUNDS {
             let request = translation_work_request(&LANGUAGES).of_task(&self.task);
-            let found = self.client.all_translation_work(request).await;
+            let found = self.client.list(request).await;
             if !found.is_empty() {
                 work = found;
             }
@@ -110,8 +110,7 @@ impl Guide {
     async fn rename(self) {
         for round in 0..ROUNDS {
             let part = &self.parts[round % self.parts.len()];
-            let update = task_of(part).named(format!("Part {round}"));
-            self.client.updated_task(update, &["name"]).await;
+            self.client.rename(part, format!("Part {round}")).await;
             for step in &self.steps {
                 self.client.get_step(step).await.accepted();
             }

@@ -20,7 +20,7 @@ use crate::kit::{
     links::links_are_consistent,
     random_writes::{self, Call, Kind, Write},
     rng::Rng,
-    sample::information_step,
+    sample::{With, information_step, list_steps_of},
     snapshot::{message, number_ids},
 };
 
@@ -328,39 +328,28 @@ async fn settled_state(client: &Client) -> State {
 /// Its tasks with their steps and the newest revision of each, deleted tasks with theirs, and
 /// roles. None when something was deleted meanwhile.
 async fn read_state(client: &Client) -> Result<Option<State>, Status> {
-    let list = ListTasksRequest {
-        page_size: PAGE_SIZE,
-        ..ListTasksRequest::default()
-    };
+    let list = ListTasksRequest::default().with(|it| it.page_size = PAGE_SIZE);
     let mut tasks = Vec::new();
     let mut revisions = Vec::new();
-    for task in client.list_tasks(list).await?.tasks {
-        let list = ListStepsRequest {
-            task: task.guid.clone(),
-            expand: vec!["body".to_owned()],
-            page_size: PAGE_SIZE,
-            ..ListStepsRequest::default()
-        };
-        let steps = match client.list_steps(list).await {
+    for task in client.call(list).await?.tasks {
+        let list = list_steps_of(&task.guid)
+            .with(|it| it.expand = vec!["body".to_owned()])
+            .with(|it| it.page_size = PAGE_SIZE);
+        let steps = match client.call(list).await {
             Ok(page) => page.steps,
             Err(status) if write_error(&status) == WriteError::Refused => return Ok(None),
             Err(status) => return Err(status),
         };
-        let list = ListRevisionsRequest {
-            task: task.guid.clone(),
-            page_size: PAGE_SIZE,
-            ..ListRevisionsRequest::default()
-        };
-        let listed = client.list_revisions(list).await?;
+        let list = ListRevisionsRequest::default()
+            .with(|it| it.task = task.guid.clone())
+            .with(|it| it.page_size = PAGE_SIZE);
+        let listed = client.call(list).await?;
         revisions.extend(listed.revisions.into_iter().next());
         tasks.push((task, steps));
     }
     links_are_consistent(&tasks);
-    let list = ListDeletedTasksRequest {
-        page_size: PAGE_SIZE,
-        ..ListDeletedTasksRequest::default()
-    };
-    let deleted = client.list_deleted_tasks(list).await?;
+    let list = ListDeletedTasksRequest::default().with(|it| it.page_size = PAGE_SIZE);
+    let deleted = client.call(list).await?;
     revisions.extend(deleted.tasks.into_iter().filter_map(|task| task.latest));
     let mut text = Vec::new();
     for (task, steps) in &tasks {

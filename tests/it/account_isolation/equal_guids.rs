@@ -31,10 +31,7 @@ async fn reads_see_one_of_two_rows_with_equal_ids(url: String) {
 
 async fn make_resources(client: &Client) {
     let [_, text, language] = OWN;
-    let name = TaskTranslation {
-        name: Some(text.to_owned()),
-        ..TaskTranslation::default()
-    };
+    let name = TaskTranslation::default().with(|it| it.name = Some(text.to_owned()));
     let sent = full_task().named(text).translated(language, name);
     let task = client.given_task(sent).await;
     let row = step_translation(text).with_body(text);

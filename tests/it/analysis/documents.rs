@@ -19,21 +19,21 @@ async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) 
     );
     let import = client.import(invalid.clone()).await.refused();
     let request = preview_of_document(invalid.clone());
-    let preview = client.preview(request).await.refused();
+    let preview = client.call(request).await.refused();
     preview.violates(&import.violations());
     let request = validation_of_document(invalid);
-    let validation = client.validate(request).await.refused();
+    let validation = client.call(request).await.refused();
     validation.violates(&import.violations());
     assert_eq!(import.violations().len(), 4);
     let empty = preview_of_document(TaskDocument::default());
-    let failure = client.preview(empty).await.refused();
+    let failure = client.call(empty).await.refused();
     failure.violates(&[("document.task", "FIELD_REQUIRED")]);
     let mut without_task = document("", document_steps(&[""]));
     without_task.task = None;
     without_task.steps[0].guid = unknown_guid();
     let import = client.import(without_task.clone()).await.refused();
     let request = validation_of_document(without_task);
-    let validation = client.validate(request).await.refused();
+    let validation = client.call(request).await.refused();
     validation.violates(&import.violations());
     let missing = ("document.steps[0].title", "FIELD_REQUIRED");
     assert!(import.violations().contains(&missing), "{import:?}");
@@ -153,10 +153,7 @@ async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {
         assert_ne!(of_rule(&found, as_the_same).len(), 0, "{found:#?}");
         assert_eq!(of_rule(&found, elsewhere).len(), 0, "{found:#?}");
     }
-    let request = ValidateTaskRequest {
-        replaces_stored: true,
-        ..validation_of(&stored.guid)
-    };
-    let failure = client.validate(request).await.refused();
+    let request = validation_of(&stored.guid).with(|it| it.replaces_stored = true);
+    let failure = client.call(request).await.refused();
     failure.violates(&[("replaces_stored", "FIELD_INVALID")]);
 }

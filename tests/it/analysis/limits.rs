@@ -103,8 +103,7 @@ async fn managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_
     let outer = client.imported(guide(nested)).await;
     let mut managed = vec![outer.clone()];
     for depth in 0..4 {
-        let question = client.get_step(&managed[depth].steps[0]).await.accepted();
-        let link = &answers_of(&question)[0].link;
+        let link = &client.managed_by(&managed[depth].steps[0], 0).await.guid;
         managed.push(client.get_task(link).await.accepted());
     }
     // The outer task refers to the third one, which is so above the second, its manager.
@@ -357,10 +356,10 @@ async fn a_preview_of_too_many_steps_is_refused(client: Client) {
     let exact = client.imported(document("exact", entries(2_500))).await;
     client.previewed(preview_of(&exact.guid)).await;
     let over = client.imported(document("over", entries(2_501))).await;
-    let failure = client.preview(preview_of(&over.guid)).await.refused();
+    let failure = client.call(preview_of(&over.guid)).await.refused();
     failure.violates(&[("guid", "TOO_MANY_ELEMENTS")]);
     let request = preview_of_document(document("over", entries(2_501)));
-    let failure = client.preview(request).await.refused();
+    let failure = client.call(request).await.refused();
     failure.violates(&[("document", "TOO_MANY_ELEMENTS")]);
 }
 
@@ -377,7 +376,7 @@ async fn a_preview_of_too_many_conditions_is_refused(client: Client) {
     client.previewed(request).await;
     steps.push(with(1));
     let request = preview_of_document(document("over", steps));
-    let failure = client.preview(request).await.refused();
+    let failure = client.call(request).await.refused();
     failure.violates(&[("document", "TOO_MANY_ELEMENTS")]);
 }
 
@@ -386,7 +385,7 @@ async fn an_answer_of_a_preview_has_a_kind_and_is_finite(client: Client) {
     let request = preview_of_document(guide("ask light: off, on"));
     for wrong in [number(f64::INFINITY), prost_types::Value { kind: None }] {
         let request = request.clone().answering("light", wrong);
-        let failure = client.preview(request).await.refused();
+        let failure = client.call(request).await.refused();
         failure.violates(&[("answers[\"light\"]", "FIELD_INVALID")]);
     }
 }
@@ -398,14 +397,14 @@ async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
     let step = information_step(&task, "Step").depending_on(all_of(nodes.collect()));
     let step = client.given_step(step).await;
     for name in ["v0", "v500", "v999"] {
-        let found = client.references(of_variable(name)).await;
+        let found = client.list(of_variable(name)).await;
         assert_eq!(found.len(), 1, "{name}");
     }
     let same = all_of(vec![when("v7", "=", "1"); 1_000]);
     let update = step_of(&step.guid).depending_on(same);
     client.updated_step(update, &["dependencies"]).await;
-    assert_eq!(client.references(of_variable("v0")).await, []);
-    let found = client.references(of_variable("v7")).await;
+    assert_eq!(client.list(of_variable("v0")).await, []);
+    let found = client.list(of_variable("v7")).await;
     assert_eq!(found.len(), 1_000);
     let path = |one: &Reference| one.place.clone().map(|place| place.path);
     assert!(found.is_sorted_by_key(path), "by path");

@@ -41,7 +41,7 @@ const RULES: [(&str, Severity); 30] = {
 
 #[apply(on_one_database)]
 async fn rules_are_listed_with_severities_and_descriptions(client: Client) {
-    let rules = client.rules().await.accepted().rules;
+    let rules = client.call(ListRulesRequest {}).await.accepted().rules;
     let listed = rules.iter().map(|rule| (rule.id.as_str(), rule.severity()));
     assert_eq!(listed.collect::<Vec<_>>(), RULES);
     for rule in &rules {
@@ -83,19 +83,12 @@ async fn suppressed_ids_of_others_match_nothing(client: Client) {
         (&unknown_guid(), &unknown_guid(), 0),
         (&own.guid.to_uppercase(), &own.steps[1].to_uppercase(), 3),
     ] {
-        let by_task = Suppression {
-            task: task.to_owned(),
-            ..Suppression::default()
-        };
-        let by_step = Suppression {
-            step: step.to_owned(),
-            ..Suppression::default()
-        };
+        let by_task = Suppression::default().with(|it| it.task = task.to_owned());
+        let by_step = Suppression::default().with(|it| it.step = step.to_owned());
         let request = ValidateTaskRequest {
-            options: Some(ValidationOptions {
-                suppress: vec![by_task, by_step],
-                ..ValidationOptions::default()
-            }),
+            options: Some(
+                ValidationOptions::default().with(|it| it.suppress = vec![by_task, by_step]),
+            ),
             ..validation_of(&own.guid)
         };
         let response = client.validated(request).await;
@@ -106,10 +99,7 @@ async fn suppressed_ids_of_others_match_nothing(client: Client) {
 #[apply(on_both_databases)]
 async fn counts_are_those_of_the_whole_guide(client: Client) {
     let made = client.imported(flawed()).await;
-    let first = ValidateTaskRequest {
-        page_size: 1,
-        ..validation_of(&made.guid)
-    };
+    let first = validation_of(&made.guid).with(|it| it.page_size = 1);
     let response = client.validated(first).await;
     assert_eq!(response.findings.len(), 1);
     assert_eq!(counts(&response), [1, 1, 1, 0]);
@@ -128,16 +118,11 @@ async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) 
         let conditions = conditions.collect::<Vec<_>>().join(" | ");
         steps += &format!("solution Many ? ({conditions})\n");
     }
-    let unknown = Suppression {
-        rule: "condition/unknown-answer".to_owned(),
-        path: "document.*".to_owned(),
-        ..Suppression::default()
-    };
+    let unknown = Suppression::default()
+        .with(|it| it.rule = "condition/unknown-answer".to_owned())
+        .with(|it| it.path = "document.*".to_owned());
     let request = ValidateTaskRequest {
-        options: Some(ValidationOptions {
-            suppress: vec![unknown],
-            ..ValidationOptions::default()
-        }),
+        options: Some(ValidationOptions::default().with(|it| it.suppress = vec![unknown])),
         ..validation_of_document(named("Many", &steps))
     };
     let response = client.validated(request).await;

@@ -12,14 +12,11 @@ fn unused(names: &[&str]) -> String {
 #[apply(on_both_databases)]
 async fn a_token_of_findings_is_invalid_after_its_guide_has_changed(client: Client) {
     let made = client.imported(named("Unused", &unused(&["a", "b"]))).await;
-    let mut request = ValidateTaskRequest {
-        page_size: 1,
-        ..validation_of(&made.guid)
-    };
+    let mut request = validation_of(&made.guid).with(|it| it.page_size = 1);
     request.page_token = client.validated(request.clone()).await.next_page_token;
     let renamed = step_of(&made.steps[0]).titled("Changed");
     client.update_step(renamed, &["title"]).await.accepted();
-    let refused = client.validate(request).await.refused();
+    let refused = client.call(request).await.refused();
     refused.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
@@ -35,24 +32,18 @@ async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
         validation_of_document(named("Unused", &unused(&["a"]))),
     ] {
         let known_fingerprint = fingerprint(&client, &request).await;
-        let known = ValidateTaskRequest {
-            known_fingerprint: known_fingerprint.clone(),
-            ..request.clone()
-        };
+        let known = request
+            .clone()
+            .with(|it| it.known_fingerprint = known_fingerprint.clone());
         let response = client.validated(known.clone()).await;
         assert!(response.unchanged);
         assert_eq!(response.findings, []);
         assert_eq!(response.counts, Some(FindingCounts::default()));
         assert_eq!(response.fingerprint, known_fingerprint);
-        let options = ValidationOptions {
-            min_severity: Severity::Warning.into(),
-            ..ValidationOptions::default()
-        };
+        let options =
+            ValidationOptions::default().with(|it| it.min_severity = Severity::Warning.into());
         let response = client
-            .validated(ValidateTaskRequest {
-                options: Some(options),
-                ..known
-            })
+            .validated(known.with(|it| it.options = Some(options)))
             .await;
         assert!(!response.unchanged);
     }
@@ -61,16 +52,11 @@ async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
 #[apply(on_both_databases)]
 async fn a_later_page_ignores_the_known_fingerprint(client: Client) {
     let made = client.imported(named("Unused", &unused(&["a", "b"]))).await;
-    let first = ValidateTaskRequest {
-        page_size: 1,
-        ..validation_of(&made.guid)
-    };
+    let first = validation_of(&made.guid).with(|it| it.page_size = 1);
     let page = client.validated(first.clone()).await;
-    let second = ValidateTaskRequest {
-        page_token: page.next_page_token,
-        known_fingerprint: page.fingerprint,
-        ..first
-    };
+    let second = first
+        .with(|it| it.page_token = page.next_page_token)
+        .with(|it| it.known_fingerprint = page.fingerprint);
     let page = client.validated(second).await;
     assert!(!page.unchanged);
     assert_eq!(page.findings.len(), 1);
@@ -108,7 +94,7 @@ async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {
 async fn all(client: &Client, mut request: ListFindingsRequest) -> (Vec<Finding>, usize) {
     let mut found = Vec::new();
     for pages in 1..1_000 {
-        let page = client.findings(request.clone()).await.accepted();
+        let page = client.call(request.clone()).await.accepted();
         found.extend(page.findings);
         if page.next_page_token.is_empty() {
             return (found, pages);
@@ -130,10 +116,7 @@ async fn findings_of_all_tasks_are_listed_in_order_of_creation(client: Client) {
     }
     assert_eq!(expected.len(), 9);
     for page_size in [1, 2, 4, 500] {
-        let request = ListFindingsRequest {
-            page_size,
-            ..ListFindingsRequest::default()
-        };
+        let request = ListFindingsRequest::default().with(|it| it.page_size = page_size);
         assert_eq!(all(&client, request).await.0, expected, "{page_size}");
     }
 }
@@ -145,10 +128,7 @@ async fn a_call_looks_at_a_bounded_number_of_steps(client: Client) {
         client.imported(document("Long", steps.clone())).await;
     }
     client.imported(named("Last", &unused(&["a"]))).await;
-    let first = client
-        .findings(ListFindingsRequest::default())
-        .await
-        .accepted();
+    let first = client.call(ListFindingsRequest::default()).await.accepted();
     assert_eq!(first.findings, []);
     assert!(!first.next_page_token.is_empty());
     let (found, pages) = all(&client, ListFindingsRequest::default()).await;
@@ -159,17 +139,11 @@ async fn a_call_looks_at_a_bounded_number_of_steps(client: Client) {
 #[apply(on_both_databases)]
 async fn a_page_continues_within_a_task_that_has_changed(client: Client) {
     let made = client.imported(named("A", &unused(&["a", "b", "c"]))).await;
-    let request = ListFindingsRequest {
-        page_size: 2,
-        ..ListFindingsRequest::default()
-    };
-    let first = client.findings(request.clone()).await.accepted();
+    let request = ListFindingsRequest::default().with(|it| it.page_size = 2);
+    let first = client.call(request.clone()).await.accepted();
     client.delete_step(&made.steps[0]).await.accepted();
-    let next = ListFindingsRequest {
-        page_token: first.next_page_token,
-        ..request
-    };
-    let second = client.findings(next).await.accepted();
+    let next = request.with(|it| it.page_token = first.next_page_token);
+    let second = client.call(next).await.accepted();
     let steps: Vec<_> = second.findings.iter().map(|one| &one.step).collect();
     assert_eq!(steps, [&made.steps[2]]);
     assert_eq!(second.next_page_token, "");
@@ -235,10 +209,8 @@ async fn a_token_of_a_preview_is_invalid_after_its_guide_has_changed(client: Cli
     let task = with_subtask(&client).await;
     let request = preview_of(&task.guid).with_page_size(2);
     let token = client.previewed(request.clone()).await.next_page_token;
-    client
-        .updated_step(step_of(&task.steps[4]).titled("F"), &["title"])
-        .await;
-    let failure = client.preview(request.after(token)).await.refused();
+    client.retitle(&task.steps[4], "F").await;
+    let failure = client.call(request.after(token)).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
@@ -330,17 +302,14 @@ async fn a_page_of_large_targets_ends_early(client: Client) {
         let step = information_step(&task, "Step").depending_on(all_of(conditions));
         client.given_step(step).await;
     }
-    let page = client
-        .list_references(of_variable("large"))
-        .await
-        .accepted();
+    let page = client.call(of_variable("large")).await.accepted();
     assert!(
         (32..128).contains(&page.references.len()),
         "{}",
         page.references.len()
     );
     assert!(prost::Message::encoded_len(&page) <= 3 << 20);
-    assert_eq!(client.references(of_variable("large")).await.len(), 160);
+    assert_eq!(client.list(of_variable("large")).await.len(), 160);
 }
 
 #[apply(on_both_databases)]
@@ -353,15 +322,12 @@ async fn what_is_added_and_deleted_elsewhere_shifts_no_page(client: Client) {
     for _ in 0..4 {
         steps.push(client.given_step(step()).await.guid);
     }
-    let mut request = ListReferencesRequest {
-        page_size: 2,
-        ..of_variable(name)
-    };
-    let page = client.list_references(request.clone()).await.accepted();
+    let mut request = of_variable(name).with(|it| it.page_size = 2);
+    let page = client.call(request.clone()).await.accepted();
     client.delete_step(&steps[1]).await.accepted();
     steps.push(client.given_step(step()).await.guid);
     request.page_token = page.next_page_token;
-    let rest = client.references(request).await.into_iter();
+    let rest = client.list(request).await.into_iter();
     let rest: Vec<String> = rest.filter_map(|one| Some(one.place?.step)).collect();
     assert_eq!(rest, steps[2..]);
 }
@@ -371,11 +337,8 @@ async fn readers_of_own_names_make_short_pages(client: Client) {
     let owner = "ask light: on\n".to_owned() + &"info Own ? light = on\n".repeat(20);
     client.imported(named("Owner", &owner)).await;
     let reader = client.imported(guide("info Step ? light = on")).await;
-    let request = ListReferencesRequest {
-        page_size: 1,
-        ..of_variable("light")
-    };
-    let found = client.references(request).await.into_iter();
+    let request = of_variable("light").with(|it| it.page_size = 1);
+    let found = client.list(request).await.into_iter();
     let found: Vec<String> = found.filter_map(|one| Some(one.place?.step)).collect();
     assert_eq!(found, reader.steps);
 }

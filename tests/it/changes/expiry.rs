@@ -17,11 +17,7 @@ use crate::kit::{
 const WRITES: usize = 256;
 
 fn behind(cursor: &str) -> ListChangesRequest {
-    ListChangesRequest {
-        cursor: cursor.to_owned(),
-        page_size: 50,
-        ..ListChangesRequest::default()
-    }
+    changes_behind(cursor).with(|it| it.page_size = 50)
 }
 
 fn is_expired(status: tonic::Status) {
@@ -41,8 +37,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let start = busy.cursor_now().await;
     let guide = busy.given_task(task("Busy")).await;
     let rename = async |number: usize| {
-        let update = task_of(&guide.guid).named(format!("Busy {number}"));
-        busy.updated_task(update, &["name"]).await;
+        busy.rename(&guide.guid, format!("Busy {number}")).await;
     };
     // Three writes were made. The last one has the others of its account deleted.
     for number in 4..WRITES {
@@ -52,17 +47,13 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let mut database = SqlConnection::open(&url).await;
     database.age_changes(CHANGES_RETENTION).await;
     rename(WRITES).await;
-    let expired = async || busy.list_changes(behind(&start)).await.err();
+    let expired = async || busy.call(behind(&start)).await.err();
     is_expired(until("the oldest changes are deleted", expired).await);
     // What is kept begins behind what was deleted; the newest change is there.
-    let oldest = ListChangesRequest {
-        start: ChangeStart::Oldest.into(),
-        page_size: 500,
-        ..ListChangesRequest::default()
-    };
+    let oldest = changes_from(ChangeStart::Oldest).with(|it| it.page_size = 500);
     // While somebody else puts changes in order, a page is not caught up.
     let caught_up = async || {
-        let page = busy.list_changes(oldest.clone()).await.accepted();
+        let page = busy.call(oldest.clone()).await.accepted();
         page.caught_up.then_some(page)
     };
     let kept = until("the newest change is in order", caught_up).await;
@@ -85,7 +76,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
         panic!("{pruned} were deleted");
     };
     assert_eq!(busy.changes_after(&last.cursor).await.0, kept.changes);
-    is_expired(busy.list_changes(behind(&before.cursor)).await.unwrap_err());
+    is_expired(busy.call(behind(&before.cursor)).await.unwrap_err());
     let cli = Cli {
         server: format!("http://{}", busy.address()),
         account: busy.account().to_owned(),
@@ -94,10 +85,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let output = output.run_in_background().await;
     output.fails_with(1, &["CURSOR_EXPIRED", "changes --since oldest"]);
     // The cursor of an account that writes nothing goes on for ever.
-    let page = quiet
-        .list_changes(behind(&cursor_of_quiet))
-        .await
-        .accepted();
+    let page = quiet.call(behind(&cursor_of_quiet)).await.accepted();
     assert!(page.changes.is_empty() && page.caught_up);
     assert_eq!(quiet.changes_after(&first_of_quiet).await.0.len(), 1);
     server.shut_down().await;
@@ -109,8 +97,7 @@ async fn what_is_younger_than_the_retention_is_kept() {
     let client = server.client();
     let guide = client.given_task(task("Guide")).await;
     for number in 1..WRITES {
-        let update = task_of(&guide.guid).named(format!("Guide {number}"));
-        client.updated_task(update, &["name"]).await;
+        client.rename(&guide.guid, format!("Guide {number}")).await;
     }
     // What is too old is deleted by the transaction that puts the others in order.
     let sequenced = "expertise_sequenced_changes_total";
@@ -118,12 +105,8 @@ async fn what_is_younger_than_the_retention_is_kept() {
         metrics.sum(sequenced, &[]) > 0.0
     });
     assert_eq!(metrics.await.sum(sequenced, &[]), WRITES as f64);
-    let oldest = ListChangesRequest {
-        start: ChangeStart::Oldest.into(),
-        page_size: 500,
-        ..ListChangesRequest::default()
-    };
-    let kept = client.list_changes(oldest).await.accepted();
+    let oldest = changes_from(ChangeStart::Oldest).with(|it| it.page_size = 500);
+    let kept = client.call(oldest).await.accepted();
     assert_eq!(kept.changes.len(), WRITES);
     server.shut_down().await;
 }
@@ -133,7 +116,7 @@ async fn a_cursor_of_another_database_is_refused() {
     let start = async || TestServer::start(with_metrics("sqlite::memory:")).await;
     let (server, other) = (start().await, start().await);
     let cursor = other.client().cursor_now().await;
-    let failure = server.client().list_changes(behind(&cursor)).await;
+    let failure = server.client().call(behind(&cursor)).await;
     failure.refused().violates(&[("cursor", "CURSOR_INVALID")]);
     for server in [server, other] {
         server.shut_down().await;
@@ -159,7 +142,7 @@ async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
     let mut runs = vec![Vec::new()];
     loop {
         let is_last = writing.is_finished();
-        match client.list_changes(behind(&cursor)).await {
+        match client.call(behind(&cursor)).await {
             Ok(page) => {
                 let met = page.changes.into_iter().map(|change| change.task);
                 runs.last_mut().expect("a run").extend(met);
@@ -211,7 +194,7 @@ async fn a_copy_is_noticed(original: &str, copied: impl AsyncFnOnce() -> String)
 
     let server = TestServer::start(with_metrics(&copy)).await;
     let client = server.client();
-    is_expired(client.list_changes(behind(&after)).await.unwrap_err());
+    is_expired(client.call(behind(&after)).await.unwrap_err());
     let mut steps = Vec::new();
     for title in ["another", "and another"] {
         let step = client.given_step(information_step(&guide, title)).await;
@@ -220,7 +203,7 @@ async fn a_copy_is_noticed(original: &str, copied: impl AsyncFnOnce() -> String)
         let changes = changes.into_iter();
         let changes: Vec<_> = changes.map(|it| (it.kind(), it.step)).collect();
         assert_eq!(changes, steps);
-        is_expired(client.list_changes(behind(&after)).await.unwrap_err());
+        is_expired(client.call(behind(&after)).await.unwrap_err());
     }
     server.shut_down().await;
 }

@@ -146,21 +146,15 @@ impl Writer {
                 self.client.update_task(update, &["name"]).await.refused();
             }
             (7, _) => {
-                let dry_run = ImportTaskRequest {
-                    document: Some(document(&title, Vec::new())),
-                    validate_only: true,
-                    ..ImportTaskRequest::default()
-                };
-                self.client.send_import(dry_run).await.accepted();
+                let dry_run =
+                    import_of(document(&title, Vec::new())).with(|it| it.validate_only = true);
+                self.client.call(dry_run).await.accepted();
             }
             (8, _) => {
-                let mut request = Request::new(ImportTaskRequest {
-                    document: Some(document(&title, Vec::new())),
-                    ..ImportTaskRequest::default()
-                });
+                let mut request = Request::new(import_of(document(&title, Vec::new())));
                 request.set_timeout(Duration::from_millis(40));
                 // Whether it is written, nobody knows but the feed.
-                let _ = self.client.tasks().import_task(request).await;
+                let _ = self.client.send(request).await;
             }
             _ => {
                 let new = information_step(&task_of(&guide), &title);
@@ -180,12 +174,8 @@ async fn follow(client: Client, start: String, mut rng: Rng, stop: Arc<AtomicBoo
     let (mut cursor, mut at) = (start.clone(), 0);
     loop {
         let is_last = stop.load(Ordering::SeqCst);
-        let request = ListChangesRequest {
-            cursor: cursor.clone(),
-            page_size: 1 + rng.below(40) as i32,
-            ..ListChangesRequest::default()
-        };
-        let page = client.list_changes(request).await.accepted();
+        let request = changes_behind(&cursor).with(|it| it.page_size = 1 + rng.below(40) as i32);
+        let page = client.call(request).await.accepted();
         for change in page.changes {
             match seen.get(at) {
                 Some(known) => assert_eq!(*known, change, "another order"),

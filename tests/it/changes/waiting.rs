@@ -14,18 +14,14 @@ use crate::kit::{
 };
 
 fn waiting(cursor: &str, seconds: i64) -> ListChangesRequest {
-    ListChangesRequest {
-        cursor: cursor.to_owned(),
-        wait: Some(ProtoDuration { seconds, nanos: 0 }),
-        ..ListChangesRequest::default()
-    }
+    changes_behind(cursor).with(|it| it.wait = Some(ProtoDuration { seconds, nanos: 0 }))
 }
 
 type Answer = JoinHandle<Result<ListChangesResponse, tonic::Status>>;
 
 fn ask(client: &Client, request: ListChangesRequest) -> Answer {
     let client = client.clone();
-    tokio::spawn(async move { client.list_changes(request).await })
+    tokio::spawn(async move { client.call(request).await })
 }
 
 async fn answered(answer: Answer) -> ListChangesResponse {
@@ -40,10 +36,7 @@ async fn a_wait_ends_with_a_change(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
     let cursor = client.cursor_now().await;
-    let oldest = ListChangesRequest {
-        start: ChangeStart::Oldest.into(),
-        ..waiting("", 60)
-    };
+    let oldest = waiting("", 60).with(|it| it.set_start(ChangeStart::Oldest));
     let answers = [waiting(&cursor, 60), oldest].map(|request| ask(&client, request));
     until_waiting(&server, 2.0).await;
     let guide = client.given_task(task("Guide")).await;
@@ -69,11 +62,9 @@ async fn a_wait_ends_with_its_time(client: Client) {
     assert!(began.elapsed() >= Duration::from_millis(1_200));
     assert!(page.changes.is_empty() && page.caught_up);
     // The start at the present has nothing to wait for.
-    let now = ListChangesRequest {
-        cursor: String::new(),
-        start: ChangeStart::Now.into(),
-        ..waiting("", 60)
-    };
+    let now = waiting("", 60)
+        .with(|it| it.cursor = String::new())
+        .with(|it| it.set_start(ChangeStart::Now));
     let page = answered(ask(&client, now)).await;
     assert!(page.changes.is_empty() && page.caught_up);
 }
@@ -84,10 +75,7 @@ async fn a_wait_for_a_task_goes_on_over_other_changes(url: String) {
     let client = server.client();
     let guide = client.given_task(task("Guide")).await;
     let cursor = client.cursor_now().await;
-    let of_task = ListChangesRequest {
-        task: guide.guid.clone(),
-        ..waiting(&cursor, 60)
-    };
+    let of_task = waiting(&cursor, 60).with(|it| it.task = guide.guid.clone());
     let answer = ask(&client, of_task);
     until_waiting(&server, 1.0).await;
     client.given_task(task("Other")).await;
@@ -106,8 +94,8 @@ async fn an_answer_comes_before_the_deadline_of_the_caller(client: Client) {
     let cursor = client.cursor_now().await;
     let mut request = Request::new(waiting(&cursor, 60));
     request.set_timeout(Duration::from_secs(2));
-    let page = client.changes().list_changes(request).await.accepted();
-    assert!(page.into_inner().caught_up);
+    let page = client.send(request).await.accepted();
+    assert!(page.caught_up);
 }
 
 #[apply(on_own_databases)]
@@ -139,10 +127,7 @@ async fn waits_for_a_task_read_other_changes_once(url: String) {
     let client = server.client();
     let guide = client.given_task(task("Guide")).await;
     let cursor = client.cursor_now().await;
-    let of_task = ListChangesRequest {
-        task: guide.guid.clone(),
-        ..waiting(&cursor, 60)
-    };
+    let of_task = waiting(&cursor, 60).with(|it| it.task = guide.guid.clone());
     let answers: Vec<Answer> = (0..WAITING)
         .map(|_| ask(&client, of_task.clone()))
         .collect();
@@ -192,10 +177,10 @@ async fn at_most_100_calls_of_an_account_wait(url: String) {
         .map(|_| ask(&waiters, waiting(&cursor, 60)))
         .collect();
     until_waiting(&server, 100.0).await;
-    let failure = client.list_changes(waiting(&cursor, 60)).await.refused();
+    let failure = client.call(waiting(&cursor, 60)).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");
     // Who does not wait is served, and so is another account.
-    client.list_changes(waiting(&cursor, 0)).await.accepted();
+    client.call(waiting(&cursor, 0)).await.accepted();
     let other = client.other_account();
     let cursor_of_other = other.cursor_now().await;
     answered(ask(&other, waiting(&cursor_of_other, 1))).await;

@@ -38,12 +38,10 @@ pub fn fill(cli: &Cli) -> String {
         let address = cli.server.trim_start_matches("http://").parse();
         let client = Client::at(address.expect("an address")).with_account(&cli.account);
         client.create_role("Support").await.accepted();
-        let create = CreateTaskRequest {
-            task: Some(task("Retried").translated("de", TaskTranslation::default())),
-            request_id: unknown_guid(),
-            ..CreateTaskRequest::default()
-        };
-        client.send_create_task(create).await.accepted();
+        let create =
+            create_task_request(task("Retried").translated("de", TaskTranslation::default()))
+                .with(|it| it.request_id = unknown_guid());
+        client.call(create).await.accepted();
         let guide = client.given_task(task("Indexed")).await;
         let step = information_step(&guide, "Step").translated("de", step_translation("Schritt"));
         let step = client.given_step(step).await;

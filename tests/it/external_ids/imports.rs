@@ -4,15 +4,11 @@ use super::{is_taken_by_task, linked_guide, managed};
 use crate::kit::prelude::*;
 
 fn request(document: TaskDocument) -> ImportTaskRequest {
-    ImportTaskRequest {
-        document: Some(document),
-        match_external_ids: true,
-        ..ImportTaskRequest::default()
-    }
+    import_of(document).with(|it| it.match_external_ids = true)
 }
 
 async fn imported(client: &Client, document: TaskDocument) -> ImportTaskResponse {
-    client.send_import(request(document)).await.accepted()
+    client.call(request(document)).await.accepted()
 }
 
 fn end(id: &str, title: &str) -> Step {
@@ -31,11 +27,8 @@ async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Clie
     let wiring = subtask(&Task::default(), &outside).with_external_id("outside");
     let sent = guide(vec![end("a", "A"), full, wiring]);
     let shown = async |document: &TaskDocument| {
-        let dry_run = ImportTaskRequest {
-            validate_only: true,
-            ..request(document.clone())
-        };
-        client.send_import(dry_run).await.accepted()
+        let dry_run = request(document.clone()).with(|it| it.validate_only = true);
+        client.call(dry_run).await.accepted()
     };
     assert_eq!(shown(&sent).await.outcome(), ImportOutcome::Created);
     assert_eq!(client.all_tasks().await, [outside]);
@@ -86,17 +79,15 @@ async fn a_matched_guide_is_reset_like_one_with_a_guid(client: Client) {
     let full = full_step(&Task::default()).with_external_id("full");
     let root = full_task().with_external_id("guide");
     imported(&client, document_with(root, vec![full, end("a", "A")])).await;
-    let lacking = client.send_import(request(guide(vec![end("a", "A")])));
+    let lacking = client.call(request(guide(vec![end("a", "A")])));
     lacking.await.refused().is_precondition("ABSENT_STEPS");
     let sent = guide(vec![
         end("full", "Only a title").with_question(question("q", &["a"])),
     ]);
-    let reset = ImportTaskRequest {
-        absent_fields: AbsentFields::Reset.into(),
-        absent_steps: AbsentSteps::Delete.into(),
-        ..request(sent)
-    };
-    let response = client.send_import(reset).await.accepted();
+    let reset = request(sent)
+        .with(|it| it.set_absent_fields(AbsentFields::Reset))
+        .with(|it| it.set_absent_steps(AbsentSteps::Delete));
+    let response = client.call(reset).await.accepted();
     // Its type is fixed.
     assert_eq!(response.ignored_paths, ["document.steps.type"]);
     let task = response.task.unwrap();
@@ -132,7 +123,7 @@ async fn a_guid_goes_before_an_external_id(client: Client) {
         let root = task("Renamed").with_guid(&other.guid).with_external_id(id);
         document_with(root, Vec::new())
     };
-    let refused = client.send_import(request(sent("guide"))).await.refused();
+    let refused = client.call(request(sent("guide"))).await.refused();
     is_taken_by_task(&refused, "document.task.external_id", &owner.guid);
     let changed = imported(&client, sent("own")).await.task.unwrap();
     assert_eq!((&changed.guid, &*changed.name), (&other.guid, "Renamed"));
@@ -148,11 +139,9 @@ async fn the_flag_is_advised_only_where_it_is_not_set(client: Client) {
     let mut document = client.exported(&other.guid).await;
     document.task.as_mut().unwrap().external_id = Some("a".to_owned());
     for match_external_ids in [false, true] {
-        let import = ImportTaskRequest {
-            match_external_ids,
-            ..request(document.clone())
-        };
-        let failure = client.send_import(import).await.refused();
+        let import =
+            request(document.clone()).with(|it| it.match_external_ids = match_external_ids);
+        let failure = client.call(import).await.refused();
         is_taken_by_task(&failure, "document.task.external_id", &owner.guid);
         let advised = failure.message.contains("set `match_external_ids`");
         assert_eq!(advised, !match_external_ids, "{}", failure.message);
@@ -206,43 +195,37 @@ async fn steps_of_managed_tasks_are_matched(client: Client) {
 #[apply(on_both_databases)]
 async fn etags_must_match_if_the_task_exists(client: Client) {
     let sent = guide(vec![end("a", "A")]);
-    let with = |etag: &str, guide_etag: &str| ImportTaskRequest {
-        etag: etag.to_owned(),
-        guide_etag: guide_etag.to_owned(),
-        ..request(sent.clone())
+    let with = |etag: &str, guide_etag: &str| {
+        request(sent.clone())
+            .with(|it| it.etag = etag.to_owned())
+            .with(|it| it.guide_etag = guide_etag.to_owned())
     };
     // There is nothing yet that they could be of.
-    let made = client.send_import(with("old", "old")).await.accepted();
+    let made = client.call(with("old", "old")).await.accepted();
     assert_eq!(made.outcome(), ImportOutcome::Created);
     let etag = made.task.unwrap().etag;
     for wrong in [with("old", ""), with("", "old"), with(&etag, "old")] {
         for validate_only in [true, false] {
-            let wrong = ImportTaskRequest {
-                validate_only,
-                ..wrong.clone()
-            };
-            let refused = client.send_import(wrong).await.refused();
+            let wrong = wrong.clone().with(|it| it.validate_only = validate_only);
+            let refused = client.call(wrong).await.refused();
             refused.is(Code::Aborted, "ETAG_MISMATCH");
         }
     }
-    let right = client.send_import(with(&etag, &made.guide_etag)).await;
+    let right = client.call(with(&etag, &made.guide_etag)).await;
     assert_eq!(right.accepted().outcome(), ImportOutcome::Unchanged);
 }
 
 #[apply(on_one_database)]
 async fn an_etag_needs_something_to_match(client: Client) {
-    let with_etag = |document| ImportTaskRequest {
-        etag: "old".to_owned(),
-        guide_etag: "old".to_owned(),
-        ..request(document)
+    let with_etag = |document| {
+        request(document)
+            .with(|it| it.etag = "old".to_owned())
+            .with(|it| it.guide_etag = "old".to_owned())
     };
     let unknown = with_etag(document("Guide", Vec::new()));
-    let unmatched = ImportTaskRequest {
-        match_external_ids: false,
-        ..with_etag(guide(Vec::new()))
-    };
+    let unmatched = with_etag(guide(Vec::new())).with(|it| it.match_external_ids = false);
     for request in [unknown, unmatched] {
-        let refused = client.send_import(request).await.refused();
+        let refused = client.call(request).await.refused();
         refused.violates(&[("etag", "FIELD_INVALID"), ("guide_etag", "FIELD_INVALID")]);
     }
 }
@@ -281,12 +264,8 @@ async fn steps_exchange_their_ids(client: Client) {
     ];
     let reset = steps.into_iter().map(|step| step.titled("step"));
     let document = document_with(task("Guide").with_guid(made.guid.clone()), reset.collect());
-    let request = ImportTaskRequest {
-        document: Some(document),
-        absent_fields: AbsentFields::Reset.into(),
-        ..ImportTaskRequest::default()
-    };
-    client.send_import(request).await.accepted();
+    let request = import_of(document).with(|it| it.set_absent_fields(AbsentFields::Reset));
+    client.call(request).await.accepted();
     assert_eq!(ids().await, ["", "b", ""]);
 }
 
@@ -321,7 +300,7 @@ async fn a_step_that_is_listed_by_its_guid_is_not_matched_by_its_former_id(clien
     ] {
         let mut request = request(document_of(&made.guid, steps));
         request.validate_only = true;
-        let shown = client.send_import(request).await.accepted();
+        let shown = client.call(request).await.accepted();
         let after = shown.document.unwrap().steps;
         let titles = after.iter().map(|step| (step.external_id(), &*step.title));
         let titles: std::collections::BTreeSet<_> = titles.collect();
@@ -334,7 +313,7 @@ async fn a_guid_that_is_not_of_the_matched_task_is_refused(client: Client) {
     imported(&client, guide(vec![end("a", "A")])).await;
     let (_, other) = linked_guide(&client).await;
     let sent = guide(vec![step_of(&other.steps[0].guid)]);
-    let refused = client.send_import(request(sent)).await.refused();
+    let refused = client.call(request(sent)).await.refused();
     refused.is(Code::NotFound, "STEP_NOT_FOUND");
 }
 
@@ -349,12 +328,9 @@ async fn equal_ids_in_one_document_are_refused(client: Client) {
     ];
     for request in [
         request(guide(steps.clone())),
-        ImportTaskRequest {
-            match_external_ids: false,
-            ..request(document("Guide", steps.clone()))
-        },
+        request(document("Guide", steps.clone())).with(|it| it.match_external_ids = false),
     ] {
-        let refused = client.send_import(request).await.refused();
+        let refused = client.call(request).await.refused();
         let inner = "document.steps[1].feedback_config[0].values[0].task_json.steps";
         let path = format!("{inner}[2].external_id");
         refused.violates(&[

@@ -71,12 +71,9 @@ async fn concurrent_imports_of_one_external_id_make_one_task(client: Client) {
     let answers = at_once(&client, CLIENTS, |client, number| async move {
         let step = document_step(StepType::End, &format!("End {number}")).with_external_id("end");
         let guide = task(&format!("Guide {number}")).with_external_id("guide");
-        let request = ImportTaskRequest {
-            document: Some(document_with(guide, vec![step])),
-            match_external_ids: true,
-            ..ImportTaskRequest::default()
-        };
-        client.send_import(request).await.accepted()
+        let request =
+            import_of(document_with(guide, vec![step])).with(|it| it.match_external_ids = true);
+        client.call(request).await.accepted()
     });
     let answers = answers.await;
     let created = answers

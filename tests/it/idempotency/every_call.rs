@@ -121,8 +121,7 @@ fn dry(request: &Value) -> Value {
 async fn rename_all(client: &Client) {
     for task in client.all_tasks().await {
         if task.r#type() == TaskType::Standard {
-            let renamed = task_of(&task.guid).named("Renamed since");
-            client.updated_task(renamed, &["name"]).await;
+            client.rename(&task.guid, "Renamed since").await;
         }
     }
 }

@@ -42,17 +42,14 @@ impl Outcomes {
 
 /// Imports with a request id, which is done under locks; creates are not.
 async fn import(client: &Client) {
-    let request = ImportTaskRequest {
-        document: Some(document("Imported", document_steps(&["a"]))),
-        request_id: unknown_guid(),
-        ..ImportTaskRequest::default()
-    };
-    client.send_import(request).await.accepted();
+    let request = import_of(document("Imported", document_steps(&["a"])))
+        .with(|it| it.request_id = unknown_guid());
+    client.call(request).await.accepted();
 }
 
 async fn create_next(client: &Client) {
     let request = create("Next", &unknown_guid());
-    client.send_create_task(request).await.accepted();
+    client.call(request).await.accepted();
 }
 
 #[apply(on_own_databases)]
@@ -62,7 +59,7 @@ async fn the_next_outcome_removes_those_that_expired(url: String) {
     for round in 0..3 {
         for _ in 0..4 {
             let request = create("Once", &unknown_guid());
-            client.send_create_task(request).await.accepted();
+            client.call(request).await.accepted();
         }
         import(&client).await;
         assert_eq!(outcomes.count().await, 5, "round {round}");
@@ -81,19 +78,16 @@ async fn an_outcome_is_kept_for_two_days(url: String) {
     let mut outcomes = Outcomes::serve(url).await;
     let client = outcomes.client();
     let request = create("Once", &unknown_guid());
-    let first = client.send_create_task(request.clone()).await.accepted();
+    let first = client.call(request.clone()).await.accepted();
     outcomes.age(2 * DAY - HOUR).await;
     create_next(&client).await;
     import(&client).await;
-    assert_eq!(
-        client.send_create_task(request.clone()).await.accepted(),
-        first
-    );
+    assert_eq!(client.call(request.clone()).await.accepted(), first);
     assert_eq!(outcomes.count().await, 3);
     outcomes.age(2 * HOUR).await;
     import(&client).await;
     assert_eq!(outcomes.count().await, 3);
-    assert_ne!(client.send_create_task(request).await.accepted(), first);
+    assert_ne!(client.call(request).await.accepted(), first);
 }
 
 #[apply(on_own_databases)]
@@ -101,13 +95,13 @@ async fn an_outcome_outlives_others_that_expire(url: String) {
     let mut outcomes = Outcomes::serve(url).await;
     let client = outcomes.client();
     let old = create("Old", &unknown_guid());
-    client.send_create_task(old).await.accepted();
+    client.call(old).await.accepted();
     outcomes.age(3 * DAY).await;
     let (a, b) = (create("A", &unknown_guid()), create("B", &unknown_guid()));
-    let first_a = client.send_create_task(a.clone()).await.accepted();
-    let first_b = client.send_create_task(b.clone()).await.accepted();
+    let first_a = client.call(a.clone()).await.accepted();
+    let first_b = client.call(b.clone()).await.accepted();
     assert_eq!(outcomes.count().await, 2);
-    assert_eq!(client.send_create_task(a).await.accepted(), first_a);
-    assert_eq!(client.send_create_task(b).await.accepted(), first_b);
+    assert_eq!(client.call(a).await.accepted(), first_a);
+    assert_eq!(client.call(b).await.accepted(), first_b);
     assert_eq!(client.all_tasks().await.len(), 3);
 }

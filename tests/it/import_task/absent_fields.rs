@@ -3,17 +3,14 @@
 use crate::kit::prelude::*;
 
 fn request(absent: AbsentFields, document: TaskDocument) -> ImportTaskRequest {
-    ImportTaskRequest {
-        document: Some(document),
-        absent_steps: AbsentSteps::Delete.into(),
-        absent_fields: absent.into(),
-        ..ImportTaskRequest::default()
-    }
+    import_of(document)
+        .with(|it| it.set_absent_steps(AbsentSteps::Delete))
+        .with(|it| it.absent_fields = absent.into())
 }
 
 async fn reset(client: &Client, document: TaskDocument) -> ImportTaskResponse {
     let request = request(AbsentFields::Reset, document);
-    client.send_import(request).await.accepted()
+    client.call(request).await.accepted()
 }
 
 /// A guide whose task and steps have every field.
@@ -41,9 +38,8 @@ async fn full_guide(client: &Client) -> TaskDocument {
 #[apply(on_both_databases)]
 async fn paths_of_reset_fields_are_checked(client: Client) {
     let full = full_guide(&client).await;
-    let resetting = |absent, fields: &[&str]| ImportTaskRequest {
-        reset_fields: field_mask(fields),
-        ..request(absent, full.clone())
+    let resetting = |absent, fields: &[&str]| {
+        request(absent, full.clone()).with(|it| it.reset_fields = field_mask(fields))
     };
     let paths = [
         "task.roles",
@@ -53,7 +49,7 @@ async fn paths_of_reset_fields_are_checked(client: Client) {
         "task.product_id",
     ];
     let refused = client
-        .send_import(resetting(AbsentFields::Keep, &paths))
+        .call(resetting(AbsentFields::Keep, &paths))
         .await
         .refused();
     refused.violates(&[
@@ -63,7 +59,7 @@ async fn paths_of_reset_fields_are_checked(client: Client) {
         ("reset_fields.paths[4]", "FIELD_INVALID"),
     ]);
     let refused = client
-        .send_import(resetting(AbsentFields::Reset, &paths[..1]))
+        .call(resetting(AbsentFields::Reset, &paths[..1]))
         .await
         .refused();
     refused.violates(&[("reset_fields", "FIELD_INVALID")]);
@@ -71,7 +67,7 @@ async fn paths_of_reset_fields_are_checked(client: Client) {
     let mut without = resetting(AbsentFields::Keep, &["steps.title"]);
     let document = without.document.as_mut().unwrap();
     document.steps[1].title.clear();
-    let refused = client.send_import(without).await.refused();
+    let refused = client.call(without).await.refused();
     refused.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
     assert_eq!(
         canonical(client.exported(&full.task.as_ref().unwrap().guid).await),
@@ -87,11 +83,9 @@ async fn languages_that_the_document_leaves_out_are_reset_with_their_field(clien
     sent.steps[1].translations.remove("de");
     assert!(!sent.steps[1].translations.is_empty());
     sent.steps[0].body = None;
-    let request = ImportTaskRequest {
-        reset_fields: field_mask(&["steps.translations"]),
-        ..request(AbsentFields::Keep, sent.clone())
-    };
-    client.send_import(request).await.accepted();
+    let request = request(AbsentFields::Keep, sent.clone())
+        .with(|it| it.reset_fields = field_mask(&["steps.translations"]));
+    client.call(request).await.accepted();
     // The body is kept, as it is not named.
     sent.steps[0].body.clone_from(&full.steps[0].body);
     assert_eq!(canonical(client.exported(&guid).await), canonical(sent));
@@ -108,15 +102,10 @@ async fn locked_translations_are_kept_and_listed(client: Client) {
     });
     let made = client.imported(guide).await;
     let full = client.exported(&made.guid).await;
-    let keeping = |absent, document: TaskDocument| ImportTaskRequest {
-        keep_locked: true,
-        ..request(absent, document)
-    };
+    let keeping =
+        |absent, document: TaskDocument| request(absent, document).with(|it| it.keep_locked = true);
     for absent in [AbsentFields::Keep, AbsentFields::Reset] {
-        let response = client
-            .send_import(keeping(absent, full.clone()))
-            .await
-            .accepted();
+        let response = client.call(keeping(absent, full.clone())).await.accepted();
         assert_eq!(response.outcome(), ImportOutcome::Unchanged);
         assert_eq!(response.ignored_paths, [""; 0]);
     }
@@ -129,7 +118,7 @@ async fn locked_translations_are_kept_and_listed(client: Client) {
         task.translations.get_mut("de").unwrap().name = Some("Anders".to_owned());
     });
     let response = client
-        .send_import(keeping(AbsentFields::Reset, sent))
+        .call(keeping(AbsentFields::Reset, sent))
         .await
         .accepted();
     let nested = "document.steps.feedback_config.values.task_json";
@@ -169,11 +158,8 @@ async fn locked_translations_of_what_the_document_leaves_out_are_kept(client: Cl
     client.updated_step(wiring.clone(), &["translations"]).await;
     let mut sent = full;
     sent.steps.pop();
-    let request = ImportTaskRequest {
-        keep_locked: true,
-        ..request(AbsentFields::Reset, sent)
-    };
-    let response = client.send_import(request).await.accepted();
+    let request = request(AbsentFields::Reset, sent).with(|it| it.keep_locked = true);
+    let response = client.call(request).await.accepted();
     assert_eq!(response.ignored_paths, ["document.steps.translations.fr"]);
     let after = client.get_step(&wiring.guid).await.accepted();
     assert_eq!(after.translations.get("fr"), Some(&row));
@@ -218,7 +204,7 @@ async fn one_of_several_languages_is_kept_unless_it_is_reset(client: Client) {
         document.steps[0].translations.remove("fr");
     });
     let kept = request(AbsentFields::Keep, sent.clone());
-    let response = client.send_import(kept).await.accepted();
+    let response = client.call(kept).await.accepted();
     assert_eq!(response.outcome(), ImportOutcome::Unchanged);
     assert_eq!(client.exported(&made.guid).await, full);
     reset(&client, sent.clone()).await;
@@ -233,14 +219,12 @@ async fn a_value_without_a_document_resets_its_task(client: Client) {
     let mut sent = full.clone();
     sent.steps[1].feedback_config[0].values[0].task_json = None;
     // The steps of the managed task are absent.
-    let refused = ImportTaskRequest {
-        absent_steps: AbsentSteps::Unspecified.into(),
-        ..request(AbsentFields::Reset, sent.clone())
-    };
-    let failure = client.send_import(refused).await.refused();
+    let refused = request(AbsentFields::Reset, sent.clone())
+        .with(|it| it.set_absent_steps(AbsentSteps::Unspecified));
+    let failure = client.call(refused).await.refused();
     failure.is_precondition("ABSENT_STEPS");
     let kept = request(AbsentFields::Keep, sent.clone());
-    let response = client.send_import(kept).await.accepted();
+    let response = client.call(kept).await.accepted();
     assert_eq!(response.outcome(), ImportOutcome::Unchanged);
     reset(&client, sent).await;
     let after = client.exported(&made.guid).await;
@@ -277,7 +261,7 @@ async fn an_unlisted_wiring_step_has_its_defaults(client: Client) {
     let mut sent = full.clone();
     let wiring = sent.steps.pop().unwrap();
     let kept = request(AbsentFields::Keep, sent.clone());
-    let response = client.send_import(kept).await.accepted();
+    let response = client.call(kept).await.accepted();
     assert_eq!(response.outcome(), ImportOutcome::Unchanged);
     reset(&client, sent).await;
     let after = client.get_step(&wiring.guid).await.accepted();
@@ -293,16 +277,13 @@ async fn a_wiring_step_without_its_id_is_replaced_with_its_question(client: Clie
     let wiring = std::mem::take(&mut sent.steps[1].guid);
     sent.steps[1].feedback_config = vec![question("other", &["no"])];
     for absent in [AbsentFields::Keep, AbsentFields::Reset] {
-        client
-            .send_import(request(absent, sent.clone()))
-            .await
-            .accepted();
+        client.call(request(absent, sent.clone())).await.accepted();
         let after = client.get_step(&wiring).await.accepted();
         assert_eq!(after.feedback_config[0].name, "other");
     }
     sent.steps[1].feedback_config.clear();
     let kept = request(AbsentFields::Keep, sent.clone());
-    client.send_import(kept).await.accepted();
+    client.call(kept).await.accepted();
     let after = client.get_step(&wiring).await.accepted();
     assert_eq!(after.feedback_config[0].name, "other");
     reset(&client, sent).await;
@@ -320,7 +301,7 @@ async fn required_fields_that_are_left_out_are_refused_with_their_paths(client: 
     sent.steps[0].feedback_config.clear();
     sent.steps[1].title.clear();
     sent.steps[2].subtask_id.clear();
-    let refused = client.send_import(request(AbsentFields::Reset, sent)).await;
+    let refused = client.call(request(AbsentFields::Reset, sent)).await;
     refused.refused().violates(&[
         ("document.task.name", "FIELD_REQUIRED"),
         ("document.steps[0].title", "FIELD_REQUIRED"),
@@ -334,7 +315,7 @@ async fn required_fields_that_are_left_out_are_refused_with_their_paths(client: 
     let mut sent = client.exported(&made.guid).await;
     let value = &mut sent.steps[1].feedback_config[0].values[0];
     value.task_json.as_mut().unwrap().steps[0].title.clear();
-    let refused = client.send_import(request(AbsentFields::Reset, sent)).await;
+    let refused = client.call(request(AbsentFields::Reset, sent)).await;
     let path = "document.steps[1].feedback_config[0].values[0].task_json.steps[0].title";
     refused.refused().violates(&[(path, "FIELD_REQUIRED")]);
 }
@@ -377,12 +358,12 @@ async fn a_wiring_step_that_is_unlinked_needs_its_task(client: Client) {
     let mut sent = full.clone();
     sent.steps[0].feedback_config[0] = question("it", &["a"]);
     sent.steps[1].subtask_id.clear();
-    let refused = client.send_import(request(AbsentFields::Reset, sent.clone()));
+    let refused = client.call(request(AbsentFields::Reset, sent.clone()));
     let refused = refused.await.refused();
     refused.violates(&[("document.steps[1].subtask_id", "FIELD_REQUIRED")]);
     // Without a reset it keeps what it refers to.
     client
-        .send_import(request(AbsentFields::Keep, sent))
+        .call(request(AbsentFields::Keep, sent))
         .await
         .accepted();
     let wiring = &full.steps[1];
@@ -395,11 +376,9 @@ async fn kept_steps_stay_as_they_are(client: Client) {
     let full = full_guide(&client).await;
     let mut sent = full.clone();
     let kept = sent.steps.split_off(1);
-    let request = ImportTaskRequest {
-        absent_steps: AbsentSteps::Keep.into(),
-        ..request(AbsentFields::Reset, sent)
-    };
-    client.send_import(request).await.accepted();
+    let request =
+        request(AbsentFields::Reset, sent).with(|it| it.set_absent_steps(AbsentSteps::Keep));
+    client.call(request).await.accepted();
     let after = client.exported(&full.task.unwrap().guid).await;
     assert_eq!(after.steps[1..], kept);
 }
@@ -409,7 +388,7 @@ async fn a_new_task_is_the_same_with_every_value(client: Client) {
     let made = client.imported(nested_guide(1)).await;
     let expected = client.exported(&made.guid).await;
     for absent in [AbsentFields::Keep, AbsentFields::Reset] {
-        let response = client.send_import(request(absent, nested_guide(1))).await;
+        let response = client.call(request(absent, nested_guide(1))).await;
         let response = response.accepted();
         assert_eq!(response.outcome(), ImportOutcome::Created);
         let made = client.exported(&response.task.unwrap().guid).await;

@@ -155,10 +155,7 @@ async fn kept_steps_of_all_sizes_keep_their_order(client: Client) {
         let body = Some("x".repeat(bytes));
         let information = step(&guide, StepType::Information, "Step");
         client
-            .given_step(Step {
-                body,
-                ..information
-            })
+            .given_step(information.with(|it| it.body = body))
             .await;
     }
     let before = client.exported(&guide.guid).await;

@@ -160,25 +160,15 @@ fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
         task: Some(task_of(guid).named("Renamed")),
         steps: Vec::new(),
     };
-    ImportTaskRequest {
-        document: Some(sent),
-        etag: etag.to_owned(),
-        ..ImportTaskRequest::default()
-    }
+    import_of(sent).with(|it| it.etag = etag.to_owned())
 }
 
 #[apply(on_both_databases)]
 async fn an_old_etag_aborts_the_import(client: Client) {
     let made = guide(&client, &[]).await;
-    let after = client
-        .send_import(renaming(&made.guid, ""))
-        .await
-        .accepted();
+    let after = client.call(renaming(&made.guid, "")).await.accepted();
     for etag in [made.etag.as_str(), "x", " "] {
-        let failure = client
-            .send_import(renaming(&made.guid, etag))
-            .await
-            .refused();
+        let failure = client.call(renaming(&made.guid, etag)).await.refused();
         failure.is(Code::Aborted, "ETAG_MISMATCH");
         let expected = format!(
             "task {}: its etag is not the one sent; read it again",
@@ -195,15 +185,12 @@ async fn an_etag_follows_the_list_of_steps_and_not_their_texts(client: Client) {
     let made = guide(&client, &["a"]).await;
     let step = step_of(&made.steps[0]);
     client.updated_step(step.clone().titled("b"), &[]).await;
-    let request = ImportTaskRequest {
-        document: Some(document_of(&made.guid, vec![step.titled("c")])),
-        etag: made.etag.clone(),
-        ..ImportTaskRequest::default()
-    };
-    client.send_import(request.clone()).await.accepted();
+    let request = import_of(document_of(&made.guid, vec![step.titled("c")]))
+        .with(|it| it.etag = made.etag.clone());
+    client.call(request.clone()).await.accepted();
     assert_eq!(client.step_titles(&made.guid).await, ["c"]);
     client.given_step(information_step(&made, "new")).await;
-    let refused = client.send_import(request).await.refused();
+    let refused = client.call(request).await.refused();
     refused.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
@@ -270,11 +257,9 @@ async fn a_step_that_is_moved_and_changed_by_one_import_is_both(client: Client) 
 #[apply(on_both_databases)]
 async fn subtask_fields_of_other_types_of_steps_are_ignored_and_listed(client: Client) {
     let (made, step) = rich(&client).await;
-    let sent = Step {
-        subtask_id: made.guid.clone(),
-        subtask_pid: made.product_id,
-        ..step_of(&step.guid)
-    };
+    let sent = step_of(&step.guid)
+        .with_subtask_id(made.guid.clone())
+        .with(|it| it.subtask_pid = made.product_id);
     let sent = document_of(&made.guid, vec![sent]);
     let response = client.import(sent).await.accepted();
     assert_eq!(

@@ -6,19 +6,14 @@ use crate::kit::{
 };
 
 fn dry(request: &ImportTaskRequest) -> ImportTaskRequest {
-    ImportTaskRequest {
-        validate_only: true,
-        request_id: String::new(),
-        ..request.clone()
-    }
+    request
+        .clone()
+        .with(|it| it.validate_only = true)
+        .with(|it| it.request_id = String::new())
 }
 
 fn request(document: TaskDocument) -> ImportTaskRequest {
-    ImportTaskRequest {
-        document: Some(document),
-        absent_steps: AbsentSteps::Delete.into(),
-        ..ImportTaskRequest::default()
-    }
+    import_of(document).with(|it| it.set_absent_steps(AbsentSteps::Delete))
 }
 
 /// Two levels of managed tasks and a subtask step of each.
@@ -52,15 +47,15 @@ async fn the_outcome_says_what_became_of_the_guide(client: Client) {
             sent.steps.swap(0, 3);
         }
         let request = request(sent);
-        let shown = client.send_import(dry(&request)).await.accepted();
+        let shown = client.call(dry(&request)).await.accepted();
         assert_eq!(shown.outcome(), outcome);
-        let done = client.send_import(request).await.accepted();
+        let done = client.call(request).await.accepted();
         assert_eq!((done.outcome(), &done.document), (outcome, &None));
         if outcome == ImportOutcome::Unchanged {
             assert_eq!(shown.guide_etag, done.guide_etag);
         }
         let guid = done.task.unwrap().guid;
-        let exported = client.send_export(ExportTaskRequest { guid }).await;
+        let exported = client.call(ExportTaskRequest { guid }).await;
         let exported = exported.accepted();
         assert_eq!(exported.guide_etag, done.guide_etag);
         sent = exported.document.unwrap();
@@ -70,10 +65,10 @@ async fn the_outcome_says_what_became_of_the_guide(client: Client) {
 /// Asserts that a dry run shows what is exported after the import.
 async fn assert_shown(client: &Client, request: ImportTaskRequest) -> TaskDocument {
     let before = client.tasks_with_steps().await;
-    let shown = client.send_import(dry(&request)).await.accepted();
+    let shown = client.call(dry(&request)).await.accepted();
     assert_eq!(client.tasks_with_steps().await, before);
     let shown = shown.document.expect("the guide");
-    let done = client.send_import(request).await.accepted();
+    let done = client.call(request).await.accepted();
     let exported = client.exported(&done.task.unwrap().guid).await;
     assert_eq!(canonical(shown), canonical(exported.clone()));
     exported
@@ -96,23 +91,14 @@ async fn a_dry_run_shows_new_names_in_steps_that_are_not_listed(client: Client) 
 
 #[apply(on_both_databases)]
 async fn a_stored_response_has_no_document(client: Client) {
-    let stored = ImportTaskRequest {
-        request_id: unknown_guid(),
-        ..request(sample())
-    };
-    let first = client.send_import(stored.clone()).await.accepted();
-    let dry = ImportTaskRequest {
-        validate_only: true,
-        ..stored
-    };
-    assert_eq!(client.send_import(dry).await.accepted(), first);
+    let stored = request(sample()).with(|it| it.request_id = unknown_guid());
+    let first = client.call(stored.clone()).await.accepted();
+    let dry = stored.with(|it| it.validate_only = true);
+    assert_eq!(client.call(dry).await.accepted(), first);
 }
 
 fn with_bodies(steps: usize, bytes: usize) -> TaskDocument {
-    let step = Step {
-        body: Some("x".repeat(bytes)),
-        ..document_step(StepType::Information, "a")
-    };
+    let step = document_step(StepType::Information, "a").with_body("x".repeat(bytes));
     document("Guide", vec![step; steps])
 }
 
@@ -134,14 +120,12 @@ async fn a_dry_run_of_a_guide_too_large_to_export_is_refused(url: String) {
     // Each message is small enough, and the guide is not.
     let bodies = || with_bodies(2, LIMIT / 3);
     let guide = client.imported(bodies()).await.guid;
-    let request = ImportTaskRequest {
-        absent_steps: AbsentSteps::Keep.into(),
-        ..request(document_of(&guide, bodies().steps))
-    };
-    let failure = client.send_import(dry(&request)).await.refused();
+    let request = request(document_of(&guide, bodies().steps))
+        .with(|it| it.set_absent_steps(AbsentSteps::Keep));
+    let failure = client.call(dry(&request)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     // The import itself returns no guide.
-    client.send_import(request).await.accepted();
+    client.call(request).await.accepted();
     let failure = client.export(&guide).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
 }

@@ -25,10 +25,7 @@ async fn more_violations_than_fit_are_counted(client: Client) {
 async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
     // It is ignored, although it is invalid.
     let values = vec![answer_with("a", "A", document("", document_steps(&[""])))];
-    let question = FeedbackConfig {
-        linked: None,
-        ..linked_question(values)
-    };
+    let question = linked_question(values).with(|it| it.linked = None);
     for kind in [StepType::Observation, StepType::Information] {
         let step = document_step(kind, "a").with_question(question.clone());
         let response = client

@@ -16,18 +16,14 @@ fn sample() -> TaskDocument {
 }
 
 fn request(document: TaskDocument) -> ImportTaskRequest {
-    ImportTaskRequest {
-        document: Some(document),
-        request_id: unknown_guid(),
-        ..ImportTaskRequest::default()
-    }
+    import_of(document).with(|it| it.request_id = unknown_guid())
 }
 
 /// Sends a request eight times at once; the one answer.
 async fn import_eight_times(client: &Client, request: &ImportTaskRequest) -> ImportTaskResponse {
     let responses = at_once(client, 8, |client, _| {
         let request = request.clone();
-        async move { client.send_import(request).await.accepted() }
+        async move { client.call(request).await.accepted() }
     });
     let mut responses = responses.await;
     assert!(responses.iter().all(|response| *response == responses[0]));
@@ -52,10 +48,7 @@ async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client
             task: Some(task_of(&task.guid).named(format!("Guide {number}"))),
             steps: task.steps.iter().map(|guid| step_of(guid)).collect(),
         };
-        let request = ImportTaskRequest {
-            guide_etag,
-            ..request(renamed)
-        };
+        let request = request(renamed).with(|it| it.guide_etag = guide_etag);
         guide_etag = import_eight_times(&client, &request).await.guide_etag;
     }
 }

@@ -20,13 +20,10 @@ async fn the_observation_that_manages_a_task_is_named(client: Client) {
         assert_eq!(failure.preconditions(), named);
         assert_eq!(failure.metadata()["managed_by"], observation.guid);
         assert!(failure.message.contains(&observation.guid), "{failure:?}");
-        let purge = DeleteTaskRequest {
-            guid: managed.guid.clone(),
-            force: true,
-            purge_history: true,
-            ..DeleteTaskRequest::default()
-        };
-        let failure = client.send_delete_task(purge).await.refused();
+        let purge = deletion_of(&managed.guid)
+            .with(|it| it.force = true)
+            .with(|it| it.purge_history = true);
+        let failure = client.call(purge).await.refused();
         assert_eq!(failure.preconditions(), named);
     }
 }

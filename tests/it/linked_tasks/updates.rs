@@ -77,11 +77,9 @@ async fn a_linked_text_has_200_code_points_at_most(client: Client) {
 #[apply(on_both_databases)]
 async fn other_fields_of_a_wiring_step_may_change(client: Client) {
     let (_, _, wiring) = guide(&client, &[("a", "A")]).await;
-    let update = Step {
-        body: Some("<p>Go on.</p>".to_owned()),
-        subtask_id: wiring[0].subtask_id.clone(),
-        ..step_of(&wiring[0].guid)
-    };
+    let update = step_of(&wiring[0].guid)
+        .with_body("<p>Go on.</p>")
+        .with_subtask_id(wiring[0].subtask_id.clone());
     let after = client.updated_step(update, &[]).await;
     assert_eq!(
         (after.body(), &after.link),
@@ -102,11 +100,9 @@ async fn a_wiring_step_cannot_refer_to_another_task(client: Client) {
             &["step.subtask_id", "step.subtask_pid"],
         ),
     ] {
-        let sent = Step {
-            subtask_id: other.guid.clone(),
-            subtask_pid: other.product_id,
-            ..step_of(&wiring[0].guid)
-        };
+        let sent = step_of(&wiring[0].guid)
+            .with_subtask_id(other.guid.clone())
+            .with(|it| it.subtask_pid = other.product_id);
         let updated = client.update_step(sent, mask).await.accepted();
         assert_eq!(updated.ignored_paths, ignored);
         assert_eq!(updated.step.as_ref(), Some(&wiring[0]));

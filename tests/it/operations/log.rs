@@ -275,7 +275,7 @@ async fn the_line_of_a_call_has_its_peer_its_caller_its_result_and_its_sizes() {
     check.await.accepted();
     let request = create_task_request(task(&"x".repeat(100)));
     let traced = client.with_metadata("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01"));
-    let response = traced.send_create_task(request.clone()).await.accepted();
+    let response = traced.call(request.clone()).await.accepted();
     client.get_task(&unknown_guid()).await.refused();
     let created = line_with(&server, "/CreateTask").await;
     let missing = line_with(&server, "/GetTask").await;

@@ -75,15 +75,12 @@ async fn a_server_on_a_standby_serves_reads_and_refuses_writes() {
     assert_eq!(reader.get_step(&step.guid).await.accepted(), step);
 
     // Only a server that writes can put changes in order.
-    let after_start = || ListChangesRequest {
-        cursor: start.clone(),
-        ..ListChangesRequest::default()
-    };
-    let page = reader.list_changes(after_start()).await.accepted();
+    let after_start = || changes_behind(&start);
+    let page = reader.call(after_start()).await.accepted();
     assert_eq!((page.changes.len(), page.caught_up), (0, false));
     let (changes, _) = writer.changes_after(&start).await;
     assert_eq!(changes.len(), 2);
-    let page = reader.list_changes(after_start()).await.accepted();
+    let page = reader.call(after_start()).await.accepted();
     assert_eq!((page.changes, page.caught_up), (changes, true));
 
     let mut health = HealthClient::new(reader.channel());

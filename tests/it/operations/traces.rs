@@ -191,10 +191,7 @@ async fn the_work_of_a_call_in_the_database_is_below_its_span(url: String) {
     calls.make("PreviewTask", preview).await;
     let validate = async |client: Client| client.validated(validation_of(guid)).await;
     calls.make("ValidateTask", validate).await;
-    let task = Task {
-        name: "renamed".to_owned(),
-        ..task_of(guid)
-    };
+    let task = task_of(guid).named("renamed");
     let rename = async |client: Client| client.updated_task(task, &["name"]).await;
     calls.make("UpdateTask", rename).await;
     for (name, ..) in CHILD_SPANS {

@@ -9,7 +9,7 @@ async fn page_of(client: &Client, task: &Task, token: &str) -> (Vec<String>, Str
         page_token: token.to_owned(),
         expand: Vec::new(),
     };
-    let listed = client.list_steps(request).await.accepted();
+    let listed = client.call(request).await.accepted();
     let guids = listed.steps.into_iter().map(|step| step.guid).collect();
     (guids, listed.next_page_token)
 }
@@ -36,17 +36,14 @@ async fn a_deleted_task_at_the_edge_of_a_page_loses_no_other(client: Client) {
     for n in 0..5 {
         tasks.push(client.given_task(task(&format!("task {n}"))).await);
     }
-    let mut request = ListTasksRequest {
-        page_size: 2,
-        ..ListTasksRequest::default()
-    };
-    let first = client.list_tasks(request.clone()).await.accepted();
+    let mut request = ListTasksRequest::default().with(|it| it.page_size = 2);
+    let first = client.call(request.clone()).await.accepted();
     assert_eq!(first.tasks, tasks[..2]);
     for edge in [1, 0, 2] {
         client.delete_task(&tasks[edge].guid).await.accepted();
     }
     request.page_token = first.next_page_token;
-    let second = client.list_tasks(request).await.accepted();
+    let second = client.call(request).await.accepted();
     assert_eq!(second.tasks, tasks[3..]);
 }
 
@@ -59,12 +56,8 @@ async fn deleting_everything_ends_the_list(client: Client) {
     }
     assert_eq!(rest(&client, &task, token.clone()).await, [""; 0]);
     client.delete_task(&task.guid).await.accepted();
-    let request = ListStepsRequest {
-        task: task.guid.clone(),
-        page_token: token,
-        ..ListStepsRequest::default()
-    };
-    let listed = client.list_steps(request).await;
+    let request = list_steps_of(&task.guid).with(|it| it.page_token = token);
+    let listed = client.call(request).await;
     listed.refused().is_task_not_found(&task.guid);
 }
 

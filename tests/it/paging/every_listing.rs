@@ -62,8 +62,7 @@ async fn fill(client: &Client, count: usize) -> Values {
     }
     let kept = client.given_task(task("Kept")).await;
     for n in 0..=count {
-        let renamed = task_of(&kept.guid).named(format!("Kept {n}"));
-        client.updated_task(renamed, &["name"]).await;
+        client.rename(&kept.guid, format!("Kept {n}")).await;
         client.kept_revision(&kept.guid).await;
         let deleted = client.given_task(task("Deleted")).await;
         client.delete_task(&deleted.guid).await.accepted();

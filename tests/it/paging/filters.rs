@@ -12,7 +12,7 @@ fn of(product: i64, published: i32, role: AccessLevel) -> Task {
 }
 
 async fn found(client: &Client, request: ListTasksRequest) -> Vec<String> {
-    let listed = client.list_tasks(request).await.accepted();
+    let listed = client.call(request).await.accepted();
     listed.tasks.into_iter().map(|task| task.guid).collect()
 }
 
@@ -33,35 +33,20 @@ async fn four_tasks(client: &Client) -> Vec<String> {
 #[apply(on_both_databases)]
 async fn each_filter_narrows(client: Client) {
     let four = four_tasks(&client).await;
-    let by_product = ListTasksRequest {
-        product_id: Some(2),
-        ..ListTasksRequest::default()
-    };
+    let by_product = ListTasksRequest::default().with(|it| it.product_id = Some(2));
     assert_eq!(found(&client, by_product).await, four[2..]);
-    let by_state = ListTasksRequest {
-        published: Some(1),
-        ..ListTasksRequest::default()
-    };
+    let by_state = ListTasksRequest::default().with(|it| it.published = Some(1));
     let expected = [four[1].clone(), four[3].clone()];
     assert_eq!(found(&client, by_state).await, expected);
-    let by_role = ListTasksRequest {
-        role: Some(AccessLevel::Expert.into()),
-        ..ListTasksRequest::default()
-    };
+    let by_role = ListTasksRequest::default().with(|it| it.role = Some(AccessLevel::Expert.into()));
     assert_eq!(found(&client, by_role).await, four[1..3]);
     for (kind, expected) in [(TaskType::Standard, four), (TaskType::Linked, Vec::new())] {
-        let by_type = ListTasksRequest {
-            r#type: Some(kind.into()),
-            ..ListTasksRequest::default()
-        };
+        let by_type = ListTasksRequest::default().with(|it| it.r#type = Some(kind.into()));
         assert_eq!(found(&client, by_type).await, expected);
     }
     let other = client.given_task(of(3, 2, AccessLevel::Tech)).await;
     for (published, expected) in [(2, vec![other.guid]), (3, vec![])] {
-        let by_state = ListTasksRequest {
-            published: Some(published),
-            ..ListTasksRequest::default()
-        };
+        let by_state = ListTasksRequest::default().with(|it| it.published = Some(published));
         assert_eq!(found(&client, by_state).await, expected);
     }
 }
@@ -76,10 +61,7 @@ async fn each_level_finds_the_tasks_that_it_may_see(client: Client) {
     }
     let of_all = client.given_task(task("For everybody")).await.guid;
     for (level, guid) in own {
-        let by_level = ListTasksRequest {
-            role: Some(level.into()),
-            ..ListTasksRequest::default()
-        };
+        let by_level = ListTasksRequest::default().with(|it| it.role = Some(level.into()));
         let expected = [guid, of_all.clone()];
         assert_eq!(found(&client, by_level).await, expected, "{level:?}");
     }
@@ -87,10 +69,8 @@ async fn each_level_finds_the_tasks_that_it_may_see(client: Client) {
 
 /// The tasks that the filter finds for each of two levels.
 async fn found_by_level(client: &Client) -> [Vec<String>; 2] {
-    let by = |level: AccessLevel| ListTasksRequest {
-        role: Some(level.into()),
-        ..ListTasksRequest::default()
-    };
+    let by =
+        |level: AccessLevel| ListTasksRequest::default().with(|it| it.role = Some(level.into()));
     [
         found(client, by(AccessLevel::User)).await,
         found(client, by(AccessLevel::Expert)).await,
@@ -133,16 +113,10 @@ async fn filters_combine(client: Client) {
 #[apply(on_both_databases)]
 async fn a_filter_for_zero_is_a_filter(client: Client) {
     let four = four_tasks(&client).await;
-    let hidden = ListTasksRequest {
-        published: Some(0),
-        ..ListTasksRequest::default()
-    };
+    let hidden = ListTasksRequest::default().with(|it| it.published = Some(0));
     let expected = [four[0].clone(), four[2].clone()];
     assert_eq!(found(&client, hidden).await, expected);
-    let for_users = ListTasksRequest {
-        role: Some(AccessLevel::User.into()),
-        ..ListTasksRequest::default()
-    };
+    let for_users = ListTasksRequest::default().with(|it| it.role = Some(AccessLevel::User.into()));
     let expected = [four[0].clone(), four[3].clone()];
     assert_eq!(found(&client, for_users).await, expected);
 }
@@ -156,12 +130,10 @@ async fn filters_hold_on_every_page(client: Client) {
         expected.push(four[2].clone());
         assert_eq!(expected.len(), 2 * (round + 1));
     }
-    let request = ListTasksRequest {
-        role: Some(AccessLevel::Expert.into()),
-        page_size: 1,
-        ..ListTasksRequest::default()
-    };
-    let tasks = client.list_all_tasks(request).await;
+    let request = ListTasksRequest::default()
+        .with(|it| it.role = Some(AccessLevel::Expert.into()))
+        .with(|it| it.page_size = 1);
+    let tasks = client.list(request).await;
     let guids: Vec<String> = tasks.into_iter().map(|task| task.guid).collect();
     assert_eq!(guids, expected);
 }

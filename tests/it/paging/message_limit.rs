@@ -31,7 +31,7 @@ async fn a_page_ends_early_rather_than_exceed_the_largest_message() {
     };
     let mut listed = Vec::new();
     loop {
-        let page = client.list_steps(request.clone()).await.accepted();
+        let page = client.call(request.clone()).await.accepted();
         assert_eq!(page.steps.len(), 1);
         listed.extend(page.steps.into_iter().map(|step| step.guid));
         if page.next_page_token.is_empty() {

@@ -13,7 +13,7 @@ async fn page_of(
         page_token: token.to_owned(),
         expand: Vec::new(),
     };
-    client.list_steps(request).await
+    client.call(request).await
 }
 
 /// A task of five steps with hardly any room behind its first one, where many others

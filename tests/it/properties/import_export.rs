@@ -525,18 +525,12 @@ async fn a_reset_makes_a_guide_equal_to_any_document(
     } = writer(tasks).document(&after, None);
     sent.task.as_mut().unwrap().guid = made.guid.clone();
     take_ids(&mut sent, &stored);
-    let request = ImportTaskRequest {
-        document: Some(sent),
-        absent_steps: AbsentSteps::Delete.into(),
-        absent_fields: AbsentFields::Reset.into(),
-        ..ImportTaskRequest::default()
-    };
-    let dry = ImportTaskRequest {
-        validate_only: true,
-        ..request.clone()
-    };
-    let shown = client.send_import(dry).await.accepted();
-    client.send_import(request.clone()).await.accepted();
+    let request = import_of(sent)
+        .with(|it| it.set_absent_steps(AbsentSteps::Delete))
+        .with(|it| it.set_absent_fields(AbsentFields::Reset));
+    let dry = request.clone().with(|it| it.validate_only = true);
+    let shown = client.call(dry).await.accepted();
+    client.call(request.clone()).await.accepted();
     let exported = client.exported(&made.guid).await;
     assert_eq!(
         canonical(shown.document.unwrap()),
@@ -546,11 +540,8 @@ async fn a_reset_makes_a_guide_equal_to_any_document(
     take_subtask_external_ids(&mut plain, &client.get_task(&made.guid).await.accepted());
     assert_eq!(canonical(plain), canonical(expected));
 
-    let again = ImportTaskRequest {
-        document: Some(exported.clone()),
-        ..request
-    };
-    let again = client.send_import(again).await.accepted();
+    let again = request.with(|it| it.document = Some(exported.clone()));
+    let again = client.call(again).await.accepted();
     assert_eq!(again.outcome(), ImportOutcome::Unchanged);
     assert_eq!(client.exported(&made.guid).await, exported);
 }

@@ -54,14 +54,10 @@ async fn paging_neither_repeats_nor_skips_steps_that_stay(
     let mut list = client.given_steps(&task, &vec!["there"; count]).await;
     let there = list.clone();
     let mut changes = changes.into_iter();
-    let mut request = ListStepsRequest {
-        task: task.guid.clone(),
-        page_size,
-        ..ListStepsRequest::default()
-    };
+    let mut request = list_steps_of(&task.guid).with(|it| it.page_size = page_size);
     let mut found = Vec::new();
     loop {
-        let page = client.list_steps(request.clone()).await.accepted();
+        let page = client.call(request.clone()).await.accepted();
         found.extend(page.steps.into_iter().map(|step| step.guid));
         request.page_token = page.next_page_token;
         if request.page_token.is_empty() {

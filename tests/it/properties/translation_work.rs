@@ -185,27 +185,21 @@ impl Resource {
         });
         if self.source.is_step {
             let row = row.map(|(language, title, locked)| {
-                let row = StepTranslation {
-                    title,
-                    locked,
-                    ..StepTranslation::default()
-                };
+                let row = StepTranslation::default()
+                    .with(|it| it.title = title)
+                    .with(|it| it.locked = locked);
                 (language, row)
             });
-            let update = Step {
-                title: name,
-                translations: row.into_iter().collect(),
-                ..step_of(&self.guid)
-            };
+            let update = step_of(&self.guid)
+                .titled(name)
+                .with_translations(row.into_iter().collect());
             client.updated_step(update, mask).await;
         } else {
             let row =
                 row.map(|(language, name, locked)| (language, TaskTranslation { name, locked }));
-            let update = Task {
-                name,
-                translations: row.into_iter().collect(),
-                ..task_of(&self.guid)
-            };
+            let update = task_of(&self.guid)
+                .named(name)
+                .with_translations(row.into_iter().collect());
             client.updated_task(update, mask).await;
         }
     }
@@ -325,10 +319,7 @@ impl Model {
         };
         let resource = &mut self.resources[index];
         let body = body.map(str::to_owned);
-        let update = Step {
-            body: body.clone(),
-            ..step_of(&resource.guid)
-        };
+        let update = step_of(&resource.guid).with(|it| it.body = body.clone());
         client.updated_step(update, &["body"]).await;
         resource.source.body = body;
     }
@@ -402,11 +393,9 @@ impl Model {
             let digest = translated_from
                 .as_ref()
                 .map(|source| self.digests[source].clone());
-            let mut translation = AutomaticTranslation {
-                language: language.to_owned(),
-                source_digest: digest.unwrap_or_else(|| "nonsense".to_owned()),
-                ..AutomaticTranslation::default()
-            };
+            let mut translation = AutomaticTranslation::default()
+                .with(|it| it.language = language.to_owned())
+                .with(|it| it.source_digest = digest.unwrap_or_else(|| "nonsense".to_owned()));
             let Some(resource) = self.resources.get_mut(index) else {
                 translation.guid = self.deleted_ids[index - self.resources.len()].clone();
                 translation.name = text;
@@ -458,12 +447,8 @@ impl Model {
             self.deleted_ids.push(guid);
             return;
         }
-        let request = DeleteTaskRequest {
-            guid: guid.clone(),
-            force: true,
-            ..DeleteTaskRequest::default()
-        };
-        let outcome = client.send_delete_task(request).await;
+        let request = deletion_of(&guid).with(|it| it.force = true);
+        let outcome = client.call(request).await;
         let this = Some(&guid);
         let is_inside = |resource: &Resource| resource.task.as_ref() == this;
         let refers = |resource: &Resource| resource.other.as_ref() == this;
@@ -503,7 +488,7 @@ impl Model {
     /// Asserts that the work is the model's, page for page.
     async fn assert_work(&self, client: &Client, page_size: i32) {
         let request = translation_work_request(&LANGUAGES).with_page_size(page_size);
-        let work = client.all_translation_work(request).await;
+        let work = client.list(request).await;
         let mut found: Vec<_> = work
             .into_iter()
             .map(|item| {

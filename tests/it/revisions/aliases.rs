@@ -1,6 +1,6 @@
 //! Aliases of revisions.
 
-use super::{delete_revision, given_guide, numbers, request, retitle};
+use super::{given_guide, numbers, retitle};
 use crate::kit::prelude::*;
 
 #[apply(on_both_databases)]
@@ -19,8 +19,7 @@ async fn an_alias_moves_and_is_removed(client: Client) {
         let found = client.get_revision(&guide.guid, "live").await.accepted();
         found.revision.expect("a revision").revision
     };
-    let other = client.set_revision_alias(&guide.guid, "other", 1).await;
-    other.accepted();
+    client.alias(&guide.guid, "other", 1).await;
     // Set again to what it names, also by another alias or itself, it stays.
     for name in ["1", "1", "other", "live"] {
         let set = alias(name).await.expect("a revision");
@@ -54,16 +53,14 @@ async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
     retitle(&client, &guide.guid, "Changed").await;
     client.kept_revision(&guide.guid).await;
     for alias in ["live", "best"] {
-        let set = client.set_revision_alias(&guide.guid, alias, 1).await;
-        set.accepted();
+        client.alias(&guide.guid, alias, 1).await;
     }
-    let delete = async |revision: &str| delete_revision(&client, &guide.guid, revision).await;
+    let delete = async |revision: &str| client.delete_revision(&guide.guid, revision).await;
     // Until the last one is removed, by which it may be named, too.
     for (revision, alias) in [("1", "live"), ("best", "best")] {
         let failure = delete(revision).await.refused();
         failure.is(Code::FailedPrecondition, "REVISION_IN_USE");
-        let removed = client.set_revision_alias(&guide.guid, alias, "").await;
-        removed.accepted();
+        client.alias(&guide.guid, alias, "").await;
     }
     let failure = delete("best").await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
@@ -77,10 +74,7 @@ async fn a_task_has_at_most_twenty_aliases(client: Client) {
     client.kept_revision(&guide.guid).await;
     for number in 0..20 {
         let alias = format!("alias-{number}");
-        client
-            .set_revision_alias(&guide.guid, &alias, 1)
-            .await
-            .accepted();
+        client.alias(&guide.guid, &alias, 1).await;
     }
     let failure = client
         .set_revision_alias(&guide.guid, "more", 1)
@@ -89,22 +83,15 @@ async fn a_task_has_at_most_twenty_aliases(client: Client) {
     failure.violates(&[("alias", "TOO_MANY_ELEMENTS")]);
     let other = given_guide(&client).await;
     client.kept_revision(&other.guid).await;
-    let of_other = client.set_revision_alias(&other.guid, "more", 1).await;
-    of_other.accepted();
+    client.alias(&other.guid, "more", 1).await;
     retitle(&client, &guide.guid, "Changed").await;
-    let keep = |alias: &str| CreateRevisionRequest {
-        alias: alias.to_owned(),
-        ..request(&guide.guid)
-    };
-    let failure = client.create_revision(keep("more")).await.refused();
+    let keep = |alias: &str| revision_of(&guide.guid).with(|it| it.alias = alias.to_owned());
+    let failure = client.call(keep("more")).await.refused();
     failure.violates(&[("alias", "TOO_MANY_ELEMENTS")]);
-    client.create_revision(keep("alias-8")).await.accepted();
+    client.call(keep("alias-8")).await.accepted();
     // Those that there are move, and one that is removed leaves room.
     for (alias, revision) in [("alias-7", "2"), ("alias-9", ""), ("more", "2")] {
-        let set = client
-            .set_revision_alias(&guide.guid, alias, revision)
-            .await;
-        set.accepted();
+        client.alias(&guide.guid, alias, revision).await;
     }
     let newest = client.all_revisions(&guide.guid).await.remove(0);
     assert_eq!(newest.aliases, ["alias-7", "alias-8", "more"]);

@@ -1,8 +1,6 @@
 //! Revisions that the server makes by itself.
 
-use super::{
-    delete_revision, deleted_tasks, exported, given_guide, numbers, purge, request, retitle,
-};
+use super::{deleted_tasks, exported, given_guide, numbers, retitle};
 use crate::kit::{
     prelude::*,
     server::{Settings, TestServer},
@@ -26,12 +24,8 @@ async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
     assert_eq!(imported.guide_etag, now.guide_etag);
     let mut document = client.exported(&guide.guid).await;
     document.steps[3].title = "Changed".to_owned();
-    let dry = ImportTaskRequest {
-        document: Some(document),
-        validate_only: true,
-        ..ImportTaskRequest::default()
-    };
-    let planned = client.send_import(dry).await.accepted();
+    let dry = import_of(document).with(|it| it.validate_only = true);
+    let planned = client.call(dry).await.accepted();
     assert_eq!(planned.outcome(), ImportOutcome::Updated);
     assert_eq!(planned.previous_revision, 0);
     assert!(client.all_revisions(&guide.guid).await.is_empty());
@@ -60,8 +54,7 @@ async fn a_purge_leaves_no_row(url: String) {
     let step = information_step(&guide, "Step").translated("de", step_translation("Schritt"));
     let step = client.given_step(step).await;
     client.kept_revision(&guide.guid).await;
-    let named = client.set_revision_alias(&guide.guid, "live", 1);
-    named.await.accepted();
+    client.alias(&guide.guid, "live", 1).await;
     client.delete_step(&step.guid).await.accepted();
     let mut database = SqlConnection::open(&url).await;
     let before = database.tables_with(client.account()).await;
@@ -72,7 +65,7 @@ async fn a_purge_leaves_no_row(url: String) {
     ] {
         assert!(before.contains(&table.to_owned()), "{before:?}");
     }
-    let purged = purge(&client, &guide.guid).await;
+    let purged = client.purge(&guide.guid).await.accepted();
     assert_eq!(purged.previous_revision, 0);
     let mut left = database.tables_with(client.account()).await;
     // The feed says that it was deleted.
@@ -85,12 +78,7 @@ async fn a_purge_leaves_no_row(url: String) {
 async fn publishing_keeps_what_is_published(client: Client) {
     let guide = given_guide(&client).await;
     let publish = async |published: i32, mask: &[&str], name: &str| {
-        let task = Task {
-            guid: guide.guid.clone(),
-            name: name.to_owned(),
-            published: Some(published),
-            ..Task::default()
-        };
+        let task = task_of(&guide.guid).named(name).with_published(published);
         client.updated_task(task, mask).await;
     };
     publish(1, &["published"], "").await;
@@ -101,7 +89,7 @@ async fn publishing_keeps_what_is_published(client: Client) {
         update_mask: field_mask(&["published"]),
         validate_only: true,
     };
-    client.send_update_task(dry).await.accepted();
+    client.call(dry).await.accepted();
     assert!(client.all_revisions(&guide.guid).await.is_empty());
     publish(1, &["published", "name"], "Renamed").await;
     let [revision] = &client.all_revisions(&guide.guid).await[..] else {
@@ -117,8 +105,7 @@ async fn publishing_keeps_what_is_published(client: Client) {
     publish(1, &["published", "name"], "Renamed again").await;
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
     // A managed task has a history of its own.
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = &answers_of(&observation)[0].link;
+    let managed = &client.managed_by(&guide.steps[0], 0).await.guid;
     for published in [0, 1] {
         let update = task_of(managed).with_published(published);
         client.updated_task(update, &[]).await;
@@ -141,18 +128,14 @@ async fn the_oldest_automatic_revisions_go(client: Client) {
     client.kept_revision(&guide.guid).await;
     retitle(&client, &guide.guid, "Other").await;
     change(&client, &guide.guid, "Title").await;
-    client
-        .set_revision_alias(&guide.guid, "live", 2)
-        .await
-        .accepted();
+    client.alias(&guide.guid, "live", 2).await;
     for number in 0..52 {
         change(&client, &guide.guid, &format!("Title {number}")).await;
     }
     let expected: Vec<i64> = (5..=54).rev().chain([2, 1]).collect();
     assert_eq!(numbers(&client, &guide.guid).await, expected);
     // An alias keeps one only as long as it names it.
-    let removed = client.set_revision_alias(&guide.guid, "live", "").await;
-    removed.accepted();
+    client.alias(&guide.guid, "live", "").await;
     change(&client, &guide.guid, "Last").await;
     let expected: Vec<i64> = (6..=55).rev().chain([1]).collect();
     assert_eq!(numbers(&client, &guide.guid).await, expected);
@@ -175,7 +158,7 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
             page_size: 2,
             page_token: String::new(),
         };
-        let listed = client.list_all_deleted_tasks(request).await;
+        let listed = client.list(request).await;
         assert!(listed.iter().all(|deleted| deleted.deleted_ts.is_some()));
         let tasks = listed.into_iter().map(|deleted| deleted.latest);
         let tasks = tasks.map(|latest| latest.expect("a revision").task);
@@ -194,8 +177,7 @@ async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: C
         let kept = client.kept_revision(&guide.guid).await.revision;
         client.force_delete_task(&guide.guid).await.accepted();
         for alias in aliases.iter().rev() {
-            let set = client.set_revision_alias(&guide.guid, alias, kept).await;
-            set.accepted();
+            client.alias(&guide.guid, alias, kept).await;
         }
         let listed = deleted_tasks(&client).await;
         let latest = listed[0].latest.as_ref().expect("a revision");
@@ -209,13 +191,11 @@ async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: C
 #[apply(on_both_databases)]
 async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
     let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = answers_of(&observation)[0].link.clone();
+    let managed = client.managed_by(&guide.steps[0], 0).await.guid;
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
     client.kept_revision(&managed).await;
-    let alias = client.set_revision_alias(&managed, "live", 1).await;
-    alias.accepted();
-    purge(&client, &managed).await;
+    client.alias(&managed, "live", 1).await;
+    client.purge(&managed).await.accepted();
     let former = deleted.previous_revision;
     client.restored(&guide.guid, former).await;
     let kept = client.kept_revision(&managed).await;
@@ -226,22 +206,18 @@ async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
 #[apply(on_both_databases)]
 async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
     let guide = given_guide(&client).await;
-    let kept = CreateRevisionRequest {
-        alias: "live".to_owned(),
-        ..request(&guide.guid)
-    };
-    client.create_revision(kept).await.accepted();
+    let kept = revision_of(&guide.guid).with(|it| it.alias = "live".to_owned());
+    client.call(kept).await.accepted();
     retitle(&client, &guide.guid, "Changed").await;
     client.force_delete_task(&guide.guid).await.accepted();
-    let removed = client.set_revision_alias(&guide.guid, "live", "").await;
-    removed.accepted();
+    client.alias(&guide.guid, "live", "").await;
     // The newest one that is left is shown, until none is.
     for number in [2, 1] {
         let listed = deleted_tasks(&client).await;
         let latest = listed.into_iter().map(|deleted| deleted.latest);
         let latest = latest.map(|latest| latest.expect("a revision").revision);
         assert_eq!(latest.collect::<Vec<_>>(), [number]);
-        let deleted = delete_revision(&client, &guide.guid, number).await;
+        let deleted = client.delete_revision(&guide.guid, number).await;
         deleted.accepted();
     }
     assert_eq!(deleted_tasks(&client).await, []);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
-use super::{delete_revision, exported, given_guide, publish, retitle};
+use super::{exported, given_guide, publish, retitle};
 use crate::kit::{
     at_once::at_once,
     databases::runtime,
@@ -55,8 +55,7 @@ impl Aging {
     async fn statements_of_update(&self, step: &str, title: &str) -> f64 {
         const COUNT: &str = "expertise_database_statement_seconds_count";
         let before = self.server.metrics().await.sum(COUNT, &[]);
-        let update = step_of(step).titled(title);
-        self.client.updated_step(update, &["title"]).await;
+        self.client.retitle(step, title).await;
         self.server.metrics().await.sum(COUNT, &[]) - before
     }
 
@@ -103,8 +102,7 @@ async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
         .await;
     aging
         .keeps(guid, async |client| {
-            let update = step_of(&below.guid).titled("Far below");
-            client.updated_step(update, &["title"]).await
+            client.retitle(&below.guid, "Far below").await
         })
         .await;
     aging
@@ -115,10 +113,7 @@ async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
         .await;
     assert_eq!(aging.causes(&managed).await, []);
     aging
-        .keeps(guid, async |client| {
-            let update = task_of(guid).named("Renamed");
-            client.updated_task(update, &["name"]).await
-        })
+        .keeps(guid, async |client| client.rename(guid, "Renamed").await)
         .await;
     aging
         .keeps(guid, async |client| {
@@ -150,11 +145,9 @@ async fn what_changes_nothing_keeps_nothing(url: String) {
     retitle(&aging.client, guid, "Same").await;
     aging.age(2 * HOUR).await;
     retitle(&aging.client, guid, "Same").await;
-    let create = CreateStepRequest {
-        validate_only: true,
-        ..create_step_request(information_step(&guide, "Dry"))
-    };
-    aging.client.send_create_step(create).await.accepted();
+    let create =
+        create_step_request(information_step(&guide, "Dry")).with(|it| it.validate_only = true);
+    aging.client.call(create).await.accepted();
     let wrong = step_of(&guide.steps[0]).with_etag("old").titled("Wrong");
     aging.client.update_step(wrong, &["title"]).await.refused();
     assert_eq!(aging.causes(guid).await, []);
@@ -191,7 +184,9 @@ async fn a_requested_revision_counts_until_it_is_deleted(url: String) {
         retitle(&aging.client, guid, name).await;
         assert_eq!(aging.causes(guid).await, [RevisionCause::Requested]);
     }
-    delete_revision(&aging.client, guid, &requested.to_string())
+    aging
+        .client
+        .delete_revision(guid, &requested.to_string())
         .await
         .accepted();
     retitle(&aging.client, guid, "Newest").await;
@@ -248,10 +243,7 @@ async fn a_guide_that_is_too_large_is_considered_once(url: String) {
     let steps = vec![document_step(StepType::Information, "Read")];
     let guide = aging.client.imported(document("Guide", steps)).await;
     for _ in 0..3 {
-        let large = Step {
-            body: Some("x".repeat(LIMIT / 2)),
-            ..information_step(&guide, "Large")
-        };
+        let large = information_step(&guide, "Large").with_body("x".repeat(LIMIT / 2));
         aging.client.given_step(large).await;
     }
     let step = guide.steps[0].as_str();
@@ -268,9 +260,7 @@ async fn a_guide_that_is_too_large_is_considered_once(url: String) {
     }
     aging
         .keeps(&guide.guid, async |client| {
-            client
-                .updated_step(step_of(step).titled("Small"), &["title"])
-                .await
+            client.retitle(step, "Small").await
         })
         .await;
     aging.server.shut_down().await;

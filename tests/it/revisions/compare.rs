@@ -10,8 +10,7 @@ async fn equal_guides_are_the_same(client: Client) {
     client.given_step(subtask(&guide, &other)).await;
     client.kept_revision(&guide.guid).await;
     // The title of a subtask step is that of its task.
-    let renamed = task_of(&other.guid).named("Renamed");
-    client.updated_task(renamed, &["name"]).await;
+    client.rename(&other.guid, "Renamed").await;
     let compared = client
         .compare_revisions(&guide.guid, 1, "")
         .await
@@ -65,10 +64,7 @@ async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
     // The other way round, with both by aliases.
     let kept = client.kept_revision(&guide.guid).await.revision;
     for (alias, revision) in [("before", 1), ("after", kept)] {
-        let set = client
-            .set_revision_alias(&guide.guid, alias, revision)
-            .await;
-        set.accepted();
+        client.alias(&guide.guid, alias, revision).await;
     }
     let compared = client.compare_revisions(&guide.guid, "after", "before");
     let compared = compared.await.accepted();
@@ -90,15 +86,12 @@ async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
 async fn fields_are_named_by_their_paths(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
-    let name = TaskTranslation {
-        name: Some("Anleitung".to_owned()),
-        ..TaskTranslation::default()
-    };
-    let renamed = Task {
-        name: "Renamed".to_owned(),
-        etag: String::new(),
-        ..guide.clone().translated("de", name)
-    };
+    let name = TaskTranslation::default().with(|it| it.name = Some("Anleitung".to_owned()));
+    let renamed = guide
+        .clone()
+        .translated("de", name)
+        .named("Renamed")
+        .with_etag("");
     client
         .updated_task(renamed, &["name", "translations"])
         .await;
@@ -109,8 +102,7 @@ async fn fields_are_named_by_their_paths(client: Client) {
         let hidden = task_of(&answer.link).with_published(0);
         client.updated_task(hidden, &["published"]).await;
     }
-    let retitled = step_of(&observation.guid).titled("Which?");
-    client.updated_step(retitled, &["title"]).await;
+    client.retitle(&observation.guid, "Which?").await;
     let below = client.given_step(information_step(&managed, "Below")).await;
     let compared = client
         .compare_revisions(&guide.guid, 1, "")
@@ -157,9 +149,7 @@ fn listed(compared: &CompareRevisionsResponse) -> Vec<(&str, DifferenceKind, &st
 #[apply(on_both_databases)]
 async fn steps_of_managed_tasks_stand_behind_their_observation(client: Client) {
     let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = client.get_task(&answers_of(&observation)[0].link).await;
-    let managed = managed.accepted();
+    let managed = client.managed_by(&guide.steps[0], 0).await;
     client.given_steps(&managed, &["a", "b", "c"]).await;
     client.kept_revision(&guide.guid).await;
     let mut document = client.exported(&guide.guid).await;
@@ -236,10 +226,8 @@ async fn pages_hold_all_differences(client: Client) {
     client.kept_revision(&guide.guid).await;
     let titles = ["a", "b", "c", "d", "e"];
     client.given_steps(&guide, &titles).await;
-    let renamed = task_of(&guide.guid).named("Renamed");
-    client.updated_task(renamed, &["name"]).await;
-    let alias = client.set_revision_alias(&guide.guid, "base", 1).await;
-    alias.accepted();
+    client.rename(&guide.guid, "Renamed").await;
+    client.alias(&guide.guid, "base", 1).await;
     let mut request = CompareRevisionsRequest {
         task: guide.guid.clone(),
         base: "base".to_owned(),
@@ -248,7 +236,7 @@ async fn pages_hold_all_differences(client: Client) {
     };
     let mut listed = Vec::new();
     let token = loop {
-        let page = client.send_compare(request.clone()).await.accepted();
+        let page = client.call(request.clone()).await.accepted();
         assert!(!page.same);
         let task_paths: &[&str] = match request.page_token.as_str() {
             "" => &["name"],
@@ -264,16 +252,15 @@ async fn pages_hold_all_differences(client: Client) {
     assert_eq!(listed, titles);
     client.given_steps(&guide, &["f"]).await;
     request.page_token = token;
-    let failure = client.send_compare(request.clone()).await.refused();
+    let failure = client.call(request.clone()).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
     // Nor is it another revision that the alias names by now.
     request.page_token.clear();
-    let page = client.send_compare(request.clone()).await.accepted();
+    let page = client.call(request.clone()).await.accepted();
     request.page_token = page.next_page_token;
     client.kept_revision(&guide.guid).await;
-    let alias = client.set_revision_alias(&guide.guid, "base", 2).await;
-    alias.accepted();
-    let failure = client.send_compare(request).await.refused();
+    client.alias(&guide.guid, "base", 2).await;
+    let failure = client.call(request).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
@@ -289,12 +276,7 @@ async fn a_managed_task_is_compared_without_its_name_and_external_id(client: Cli
     unlinked.feedback_config[0].linked = Some(false);
     unlinked.etag.clear();
     client.updated_step(unlinked, &["feedback_config"]).await;
-    let own = Task {
-        guid: managed.clone(),
-        name: "Own".to_owned(),
-        external_id: Some("own".to_owned()),
-        ..Task::default()
-    };
+    let own = task_of(&managed).named("Own").with_external_id("own");
     client.updated_task(own, &["name", "external_id"]).await;
     client.kept_revision(&managed).await;
     let compared = client.compare_revisions(&managed, 1, "").await.accepted();

@@ -211,19 +211,12 @@ impl History<'_> {
     /// Restores a revision, and undoes that.
     async fn restore(&mut self, kept: &Kept) {
         let Kept { task, number, .. } = kept;
-        let request = RestoreRevisionRequest {
-            task: task.clone(),
-            revision: number.to_string(),
-            ..RestoreRevisionRequest::default()
-        };
+        let request = restore_of(task, number);
         let mut answer = self.restore_by(request.clone()).await;
         if answer.is_err() {
             let skip_missing_subtasks = true;
             answer = self
-                .restore_by(RestoreRevisionRequest {
-                    skip_missing_subtasks,
-                    ..request
-                })
+                .restore_by(request.with(|it| it.skip_missing_subtasks = skip_missing_subtasks))
                 .await;
         }
         let Ok(restored) = answer else { return };
@@ -246,7 +239,7 @@ impl History<'_> {
         request: RestoreRevisionRequest,
     ) -> Result<RestoreRevisionResponse, Failure> {
         let skips = request.skip_missing_subtasks;
-        self.client.send_restore(request).await.map_err(|status| {
+        self.client.call(request).await.map_err(|status| {
             let failure = Failure::from(status);
             let reason = failure.reason();
             let is_expected = ["NESTING_TOO_DEEP", "EXTERNAL_ID_TAKEN"].contains(&reason)

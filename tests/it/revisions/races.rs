@@ -77,10 +77,9 @@ async fn update(client: Client, step: String, number: usize) -> Titles {
     let mut etag = String::new();
     for round in 0..UPDATES {
         loop {
-            let update = Step {
-                etag: etag.clone(),
-                ..step_of(&step).titled(title(number, round))
-            };
+            let update = step_of(&step)
+                .titled(title(number, round))
+                .with_etag(etag.clone());
             match client.update_step(update, &["title"]).await {
                 Ok(updated) => {
                     etag = updated.step.expect("the step").etag;
@@ -139,24 +138,15 @@ async fn import(
             step.title = unknown_guid();
         }
     }
-    let request = ImportTaskRequest {
-        document: Some(document),
-        guide_etag,
-        ..ImportTaskRequest::default()
-    };
-    let imported = client.send_import(request).await?;
+    let request = import_of(document).with(|it| it.guide_etag = guide_etag);
+    let imported = client.call(request).await?;
     Ok(imported.previous_revision)
 }
 
 /// Restores the first revision; the revision that keeps the guide as it was.
 async fn restore(client: &Client, guide: &str, guide_etag: String) -> Result<i64, tonic::Status> {
-    let request = RestoreRevisionRequest {
-        task: guide.to_owned(),
-        revision: "1".to_owned(),
-        guide_etag,
-        ..RestoreRevisionRequest::default()
-    };
-    Ok(client.send_restore(request).await?.previous_revision)
+    let request = restore_of(guide, "1").with(|it| it.guide_etag = guide_etag);
+    Ok(client.call(request).await?.previous_revision)
 }
 
 /// Locks of tasks, steps and histories are taken in one order, whatever the write.
@@ -191,11 +181,7 @@ async fn deletions_and_restores_of_guides_that_refer_to_each_other_end(client: C
                         client.update_task(renamed, &["name"]).await.map(|_| ())
                     }
                     _ => {
-                        let document = document_of(task, vec![]);
-                        let document = TaskDocument {
-                            task: document.task.map(|task| task.named(name)),
-                            ..document
-                        };
+                        let document = document_with(task_of(task).named(name), vec![]);
                         let keep = AbsentSteps::Keep;
                         client.import_with(keep, document).await.map(|_| ())
                     }

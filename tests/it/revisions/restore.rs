@@ -1,20 +1,11 @@
 //! RestoreRevision.
 
-use super::{exported, given_guide, laws, request};
+use super::{exported, given_guide, laws};
 use crate::kit::prelude::*;
 
 /// A document without what the system sets.
 fn honored(document: Option<TaskDocument>) -> TaskDocument {
     laws::honored(&document.expect("a document"))
-}
-
-/// A request with nothing but the task and the revision.
-fn restore_of(task: &str, revision: impl ToString) -> RestoreRevisionRequest {
-    RestoreRevisionRequest {
-        task: task.to_owned(),
-        revision: revision.to_string(),
-        ..RestoreRevisionRequest::default()
-    }
 }
 
 /// Asserts that a guide is as in a revision.
@@ -45,18 +36,17 @@ async fn a_restored_guide_is_as_in_the_revision(client: Client) {
         .import_with(AbsentSteps::Delete, document)
         .await
         .accepted();
-    let alias = client.set_revision_alias(&guide.guid, "live", 1).await;
-    alias.accepted();
+    client.alias(&guide.guid, "live", 1).await;
     let mut restore = RestoreRevisionRequest {
         guide_etag: exported(&client, &guide.guid).await.guide_etag,
         validate_only: true,
         ..restore_of(&guide.guid, "live")
     };
-    let planned = client.send_restore(restore.clone()).await.accepted();
+    let planned = client.call(restore.clone()).await.accepted();
     assert_eq!(planned.outcome(), ImportOutcome::Updated);
     assert_eq!(planned.previous_revision, 0);
     restore.validate_only = false;
-    let restored = client.send_restore(restore.clone()).await.accepted();
+    let restored = client.call(restore.clone()).await.accepted();
     assert_eq!(restored.outcome(), ImportOutcome::Updated);
     assert_eq!(restored.previous_revision, 2);
     let now = exported(&client, &guide.guid).await;
@@ -67,7 +57,7 @@ async fn a_restored_guide_is_as_in_the_revision(client: Client) {
     );
     is_as_in(&client, &guide.guid, 1).await;
     // That of the guide before, which is restored already.
-    let failure = client.send_restore(restore).await.refused();
+    let failure = client.call(restore).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
@@ -87,8 +77,7 @@ async fn restoring_the_present_state_changes_nothing(client: Client) {
 /// the revision that brings the guide back.
 async fn given_deleted_guide(client: &Client) -> (Task, String, Step, i64) {
     let guide = given_guide(client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = answers_of(&observation)[0].link.clone();
+    let managed = client.managed_by(&guide.steps[0], 0).await.guid;
     let task = client.get_task(&managed).await.accepted();
     let below = client.given_step(information_step(&task, "Below")).await;
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
@@ -98,11 +87,7 @@ async fn given_deleted_guide(client: &Client) -> (Task, String, Step, i64) {
 #[apply(on_both_databases)]
 async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
     let (guide, managed, below, revision) = given_deleted_guide(&client).await;
-    let changed = Step {
-        title: "Changed".to_owned(),
-        etag: String::new(),
-        ..below.clone()
-    };
+    let changed = below.clone().titled("Changed").with_etag("");
     client.updated_step(changed, &["title"]).await;
     let left_alone = client.exported(&managed).await;
     let restored = client.restored(&guide.guid, revision).await;
@@ -120,9 +105,9 @@ async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
 /// A guide that is in revision 1 with a task that manages another one; and the outer task, which
 /// the guide manages no longer, with its question and the id of the lowest task.
 async fn given_unlinked_task(client: &Client) -> (Task, Task, Step, String) {
-    let with_task = |steps| FeedbackValue {
-        task_json: Some(Box::new(TaskDocument { task: None, steps })),
-        ..answer("a", "Red")
+    let with_task = |steps| {
+        answer("a", "Red")
+            .with(|it| it.task_json = Some(Box::new(TaskDocument { task: None, steps })))
     };
     let asking = |value| observation_asking(linked_question(vec![value]));
     let question = asking(with_task(Vec::new()));
@@ -260,10 +245,7 @@ async fn a_managed_task_keeps_its_name_and_place(client: Client) {
 async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
     let (guide, managed, below, revision) = given_deleted_guide(&client).await;
     // Nobody manages it, so its values may nest deeper.
-    let with = |instructions| Step {
-        instructions,
-        ..step_of(&below.guid)
-    };
+    let with = |instructions| step_of(&below.guid).with_instructions(instructions);
     let deep = with(vec![objects_deep(1), objects_deep(32)]);
     client.updated_step(deep, &["instructions"]).await;
     let kept = client.kept_revision(&managed).await;
@@ -297,8 +279,7 @@ async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
 #[apply(on_both_databases)]
 async fn a_deleted_managed_task_comes_back(client: Client) {
     let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = answers_of(&observation)[0].link.clone();
+    let managed = client.managed_by(&guide.steps[0], 0).await.guid;
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
     client.force_delete_task(&managed).await.accepted();
     let restored = client
@@ -311,15 +292,14 @@ async fn a_deleted_managed_task_comes_back(client: Client) {
     // It has its history again, and is deleted no longer.
     assert_eq!(client.all_revisions(&managed).await.len(), 1);
     let request = ListDeletedTasksRequest::default();
-    let listed = client.list_deleted_tasks(request).await;
+    let listed = client.call(request).await;
     assert_eq!(listed.accepted().tasks, []);
 }
 
 #[apply(on_both_databases)]
 async fn a_task_that_was_managed_comes_back_as_a_standard_task(client: Client) {
     let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = &answers_of(&observation)[1].link;
+    let managed = &client.managed_by(&guide.steps[0], 1).await.guid;
     client.kept_revision(managed).await;
     client.force_delete_task(&guide.guid).await.accepted();
     client.force_delete_task(managed).await.accepted();
@@ -366,13 +346,8 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
     failure.is(Code::FailedPrecondition, "REVISION_UNRESTORABLE");
     let subjects = [&middle, &last].map(|step| ("REVISION_UNRESTORABLE", step.as_str()));
     assert_eq!(failure.preconditions(), subjects);
-    let restore = RestoreRevisionRequest {
-        task: guide.guid.clone(),
-        revision: "1".to_owned(),
-        skip_missing_subtasks: true,
-        ..RestoreRevisionRequest::default()
-    };
-    let restored = client.send_restore(restore).await.accepted();
+    let restore = restore_of(&guide.guid, "1").with(|it| it.skip_missing_subtasks = true);
+    let restored = client.call(restore).await.accepted();
     let mut skipped = [middle, last];
     skipped.sort();
     assert_eq!(restored.skipped_steps, skipped);
@@ -380,8 +355,7 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
     assert_eq!(restored.previous_revision, 0);
     assert_eq!(client.step_titles(&guide.guid).await, ["First"]);
     client.restored(&other.guid, 1).await;
-    let renamed = task_of(&other.guid).named("Renamed");
-    client.updated_task(renamed, &["name"]).await;
+    client.rename(&other.guid, "Renamed").await;
     client.restored(&guide.guid, 1).await;
     let titles = client.step_titles(&guide.guid).await;
     assert_eq!(titles, ["First", "Renamed", "Renamed"]);
@@ -390,9 +364,7 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
 #[apply(on_both_databases)]
 async fn missing_subtasks_of_managed_tasks_are_named_or_skipped(client: Client) {
     let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = client.get_task(&answers_of(&observation)[0].link).await;
-    let managed = managed.accepted();
+    let managed = client.managed_by(&guide.steps[0], 0).await;
     let other = client.given_task(task("Other")).await;
     let of_guide = client.given_step(subtask(&guide, &other)).await.guid;
     let of_managed = client.given_step(subtask(&managed, &other)).await.guid;
@@ -404,22 +376,16 @@ async fn missing_subtasks_of_managed_tasks_are_named_or_skipped(client: Client) 
     }
     client.delete_task(&other.guid).await.accepted();
     for validate_only in [true, false] {
-        let restore = RestoreRevisionRequest {
-            validate_only,
-            ..restore_of(&guide.guid, 1)
-        };
-        let failure = client.send_restore(restore.clone()).await.refused();
+        let restore = restore_of(&guide.guid, 1).with(|it| it.validate_only = validate_only);
+        let failure = client.call(restore.clone()).await.refused();
         failure.is(Code::FailedPrecondition, "REVISION_UNRESTORABLE");
         let mut named = failure.preconditions();
         named.sort_unstable();
         let expected = steps.each_ref();
         let expected = expected.map(|step| ("REVISION_UNRESTORABLE", step.as_str()));
         assert_eq!(named, expected);
-        let skip = RestoreRevisionRequest {
-            skip_missing_subtasks: true,
-            ..restore
-        };
-        let restored = client.send_restore(skip).await.accepted();
+        let skip = restore.with(|it| it.skip_missing_subtasks = true);
+        let restored = client.call(skip).await.accepted();
         assert_eq!(restored.skipped_steps, steps);
         assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
     }
@@ -428,8 +394,7 @@ async fn missing_subtasks_of_managed_tasks_are_named_or_skipped(client: Client) 
 #[apply(on_both_databases)]
 async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) {
     let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = &answers_of(&observation)[0].link;
+    let managed = &client.managed_by(&guide.steps[0], 0).await.guid;
     let other = client.given_task(task("Other")).await;
     let lost = client
         .given_step(subtask(&task_of(managed), &other))
@@ -440,12 +405,10 @@ async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) 
     client.delete_task(&other.guid).await.accepted();
     let before = client.all_tasks().await;
     for validate_only in [true, false] {
-        let restore = RestoreRevisionRequest {
-            skip_missing_subtasks: true,
-            validate_only,
-            ..restore_of(&guide.guid, deleted.previous_revision)
-        };
-        let restored = client.send_restore(restore).await.accepted();
+        let restore = restore_of(&guide.guid, deleted.previous_revision)
+            .with(|it| it.skip_missing_subtasks = true)
+            .with(|it| it.validate_only = validate_only);
+        let restored = client.call(restore).await.accepted();
         assert_eq!(restored.outcome(), ImportOutcome::Created);
         assert_eq!(restored.skipped_steps, std::slice::from_ref(&lost));
         let replaced: Vec<&String> = restored.replaced_ids.keys().collect();
@@ -477,19 +440,17 @@ async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
     let etag = exported(&client, &guide.guid).await.guide_etag;
     client.force_delete_task(&guide.guid).await.accepted();
     for validate_only in [true, false] {
-        let restore = RestoreRevisionRequest {
-            guide_etag: etag.clone(),
-            validate_only,
-            ..restore_of(&guide.guid, 1)
-        };
-        let failure = client.send_restore(restore).await.refused();
+        let restore = restore_of(&guide.guid, 1)
+            .with(|it| it.guide_etag = etag.clone())
+            .with(|it| it.validate_only = validate_only);
+        let failure = client.call(restore).await.refused();
         failure.is(Code::Aborted, "ETAG_MISMATCH");
         assert!(
             failure.message.starts_with("guide_etag must be empty"),
             "{failure:?}"
         );
     }
-    let failure = client.create_revision(request(&guide.guid)).await.refused();
+    let failure = client.call(revision_of(&guide.guid)).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
 }
 

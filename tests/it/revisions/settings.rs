@@ -3,10 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
-    delete_revision, deleted_tasks, exported, given_guide, numbers, publish, purge, request,
-    retitle,
-};
+use super::{deleted_tasks, exported, given_guide, numbers, publish, retitle};
 use crate::kit::{
     databases::runtime,
     deadline::until,
@@ -128,10 +125,7 @@ fn without_automatic_revisions_only_requested_ones_are_made() {
         let imported = client.import(changed.clone()).await.accepted();
         assert_eq!(imported.previous_revision, 0);
         let now = exported(&client, &guide.guid).await;
-        let made = client
-            .create_revision(request(&guide.guid))
-            .await
-            .accepted();
+        let made = client.call(revision_of(&guide.guid)).await.accepted();
         assert!(!made.unchanged);
         changed.steps[3].title = "Again".to_owned();
         // The newest revision is of the very state that the import changes.
@@ -142,7 +136,7 @@ fn without_automatic_revisions_only_requested_ones_are_made() {
             now.document
         );
         assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
-        let deleted = delete_revision(&client, &guide.guid, 2).await;
+        let deleted = client.delete_revision(&guide.guid, 2).await;
         deleted.accepted();
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
         assert_eq!(deleted.previous_revision, 0);
@@ -197,7 +191,7 @@ fn a_guide_that_cannot_be_exported_is_deleted_without_a_revision() {
         let too_large = "MESSAGE_TOO_LARGE";
         let failure = client.export(&guide.guid).await.refused();
         failure.is(Code::ResourceExhausted, too_large);
-        let failure = client.create_revision(request(&guide.guid)).await.refused();
+        let failure = client.call(revision_of(&guide.guid)).await.refused();
         failure.is(Code::ResourceExhausted, too_large);
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
         assert_eq!(deleted.previous_revision, 0);
@@ -217,7 +211,7 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
         let failure = client.force_delete_task(&guide.guid).await.refused();
         failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
         client.get_task(&guide.guid).await.accepted();
-        purge(&client, &guide.guid).await;
+        client.purge(&guide.guid).await.accepted();
     });
 }
 
@@ -236,13 +230,13 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
         let other = given_guide(&client).await;
         client.kept_revision(&other.guid).await;
         retitle(&client, &guide.guid, "One more").await;
-        let failure = client.create_revision(request(&guide.guid)).await.refused();
+        let failure = client.call(revision_of(&guide.guid)).await.refused();
         failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
         // It counts when it is requested.
         publish(&client, &guide.guid).await;
-        let failure = client.create_revision(request(&guide.guid)).await.refused();
+        let failure = client.call(revision_of(&guide.guid)).await.refused();
         failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
-        let deleted = delete_revision(&client, &guide.guid, 2).await;
+        let deleted = client.delete_revision(&guide.guid, 2).await;
         deleted.accepted();
         let kept = client.kept_revision(&guide.guid).await;
         assert_eq!(kept.cause(), RevisionCause::Requested);
@@ -254,23 +248,15 @@ fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() 
     on_sqlite(&[], async |client| {
         let steps = vec![document_step(StepType::Information, "Step"); 5_001];
         let guide = client.imported(document("Guide", steps)).await;
-        let title = StepTranslation {
-            title: Some("Schritt".to_owned()),
-            locked: Some(false),
-            ..StepTranslation::default()
-        };
-        let first = Step {
-            guid: guide.steps[0].clone(),
-            translations: [("de".to_owned(), title)].into(),
-            ..Step::default()
-        };
+        let title = StepTranslation::default()
+            .with(|it| it.title = Some("Schritt".to_owned()))
+            .with(|it| it.locked = Some(false));
+        let first = step_of(&guide.steps[0]).with_translations([("de".to_owned(), title)].into());
         client.updated_step(first, &["translations"]).await;
         let work = async || {
-            let request = ListTranslationWorkRequest {
-                task: Some(guide.guid.clone()),
-                ..translation_work_request(&["de"])
-            };
-            let work = client.all_translation_work(request).await;
+            let request =
+                translation_work_request(&["de"]).with(|it| it.task = Some(guide.guid.clone()));
+            let work = client.list(request).await;
             let mut work = work.into_iter();
             work.find(|work| work.guid == guide.steps[0])
                 .map(|it| it.state)
@@ -292,8 +278,7 @@ fn an_alias_of_another_task_keeps_no_automatic_revision() {
     on_sqlite(&settings, async |client| {
         let other = given_guide(&client).await;
         client.kept_revision(&other.guid).await;
-        let alias = client.set_revision_alias(&other.guid, "live", 1).await;
-        alias.accepted();
+        client.alias(&other.guid, "live", 1).await;
         let guide = given_guide(&client).await;
         for title in ["a", "b"] {
             let mut changed = client.exported(&guide.guid).await;

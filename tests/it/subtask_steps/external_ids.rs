@@ -21,11 +21,7 @@ async fn wired(client: &Client) -> (Task, [Task; 2], Step) {
 }
 
 fn match_by_external_ids(document: TaskDocument) -> ImportTaskRequest {
-    ImportTaskRequest {
-        document: Some(document),
-        match_external_ids: true,
-        ..ImportTaskRequest::default()
-    }
+    import_of(document).with(|it| it.match_external_ids = true)
 }
 
 #[track_caller]
@@ -105,10 +101,7 @@ async fn what_names_no_task_or_two_is_refused(client: Client) {
     ] {
         let failure = client.create_step(sent.clone()).await.refused();
         failure.violates(&[(field, reason)]);
-        let update = Step {
-            guid: step.guid.clone(),
-            ..sent
-        };
+        let update = sent.with_guid(step.guid.clone());
         let failure = client.update_step(update, &[]).await.refused();
         failure.violates(&[(field, reason)]);
     }
@@ -278,13 +271,13 @@ async fn a_directory_of_guides_needs_no_guid(client: Client) {
         ),
     ];
     for client in [client.clone(), client.other_account()] {
-        let failure = client.send_import(match_by_external_ids(directory[1].clone()));
+        let failure = client.call(match_by_external_ids(directory[1].clone()));
         let field = "document.steps[0].subtask_external_id";
         is_unknown(&failure.await.refused(), "part", field);
         let mut made = Vec::new();
         for document in &directory {
             let sent = match_by_external_ids(document.clone());
-            let response = client.send_import(sent).await.accepted();
+            let response = client.call(sent).await.accepted();
             assert_eq!(response.outcome(), ImportOutcome::Created);
             made.push(response.task.unwrap());
         }
@@ -298,12 +291,10 @@ async fn a_directory_of_guides_needs_no_guid(client: Client) {
         refers_to(&exported.steps[1], &looping);
         for document in &directory {
             for absent_fields in [AbsentFields::Keep, AbsentFields::Reset] {
-                let sent = ImportTaskRequest {
-                    absent_fields: absent_fields.into(),
-                    absent_steps: AbsentSteps::Keep.into(),
-                    ..match_by_external_ids(document.clone())
-                };
-                let response = client.send_import(sent).await.accepted();
+                let sent = match_by_external_ids(document.clone())
+                    .with(|it| it.absent_fields = absent_fields.into())
+                    .with(|it| it.set_absent_steps(AbsentSteps::Keep));
+                let response = client.call(sent).await.accepted();
                 assert_eq!(response.ignored_paths, [""; 0]);
                 assert_eq!(response.outcome(), ImportOutcome::Unchanged);
             }
@@ -333,16 +324,14 @@ async fn a_document_is_analyzed_with_the_tasks_that_it_names(client: Client) {
     let rules: Vec<&str> = validated.findings.iter().map(|it| &*it.rule).collect();
     assert!(rules.contains(&"subtask/unpublished"), "{rules:?}");
     assert!(rules.contains(&"subtask/cycle"), "{rules:?}");
-    let preview = PreviewTaskRequest {
-        subtask_depth: 1,
-        include_unpublished: true,
-        ..preview_of_document(document.clone())
-    };
+    let preview = preview_of_document(document.clone())
+        .with(|it| it.subtask_depth = 1)
+        .with(|it| it.include_unpublished = true);
     let previewed = client.previewed(preview.clone()).await;
     let title = previewed.steps[0].title.as_ref().unwrap();
     assert_eq!(title.text, target.name);
     client.delete_task(&target.guid).await.accepted();
-    let failure = client.preview(preview).await.refused();
+    let failure = client.call(preview).await.refused();
     is_unknown(&failure, "target", "document.steps[0].subtask_external_id");
 }
 

@@ -129,11 +129,9 @@ async fn spanish(client: &Client, item: &TranslationWork) -> StepTranslation {
     if item.kind() == TranslationKind::Task {
         let task = client.get_task(&item.guid).await.accepted();
         let row = only_spanish(task.translations);
-        return StepTranslation {
-            title: row.name,
-            locked: row.locked,
-            ..StepTranslation::default()
-        };
+        return StepTranslation::default()
+            .with(|it| it.title = row.name)
+            .with(|it| it.locked = row.locked);
     }
     let step = client.get_step(&item.guid).await.accepted();
     only_spanish(step.translations)

@@ -1,8 +1,11 @@
 //! Runs of the translation, and items of work.
 
-use expertise::proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork};
+use expertise::proto::v1::{TranslationSource, TranslationWork};
 
-use crate::kit::command::{Command, command};
+use crate::kit::{
+    command::{Command, command},
+    sample::{self, FeedbackConfigSetters, With},
+};
 
 /// The result of a run.
 pub struct RunOutcome {
@@ -78,24 +81,13 @@ pub fn step(guid: &str, title: &str) -> TranslationWork {
 
 /// A step that asks something.
 pub fn question(guid: &str, answer: &str) -> TranslationWork {
-    let value = FeedbackValue {
-        key: "yes".to_owned(),
-        value: answer.to_owned(),
-        ..FeedbackValue::default()
-    };
-    let config = FeedbackConfig {
-        name: "is it on".to_owned(),
-        r#type: "enum".to_owned(),
-        linked: None,
-        values: vec![value],
-    };
+    let value = sample::answer("yes", answer);
+    let config = sample::question("is it on", &[]).with_values(vec![value]);
     item(
         guid,
-        TranslationSource {
-            title: Some("a question".to_owned()),
-            feedback_config: vec![config],
-            ..TranslationSource::default()
-        },
+        TranslationSource::default()
+            .with(|it| it.title = Some("a question".to_owned()))
+            .with(|it| it.feedback_config = vec![config]),
     )
 }
 

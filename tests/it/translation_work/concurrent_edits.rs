@@ -1,9 +1,7 @@
 //! Concurrent edits of people and automatic writes: no locked row is overwritten, and
 //! no row made from an old source counts as current.
 
-use super::{
-    DE, rename, retitle, row_of_step, row_of_task, state, unlocked_name, unlocked_title, work_on,
-};
+use super::{DE, row_of_step, row_of_task, state, unlocked_name, unlocked_title, work_on};
 use crate::kit::prelude::*;
 use tokio::task::JoinSet;
 
@@ -56,7 +54,7 @@ async fn both<A, B>(
 /// The work of a new task of this name alone.
 async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
     let request = translation_work_request(&DE).of_task(task);
-    client.all_translation_work(request).await
+    client.list(request).await
 }
 
 async fn work_of_one(client: &Client, task: &str, guid: &str) -> TranslationWork {
@@ -105,7 +103,7 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
         let guide = person.given_task(task("Pump")).await;
         let sent = information_step(&guide, "Look").translated("de", unlocked_title("person"));
         let guid = person.given_step(sent).await.guid;
-        retitle(&person, &guid, "Listen").await;
+        person.retitle(&guid, "Listen").await;
         let work = work_of_one(&machine, &guide.guid, &guid).await;
         let lock = StepTranslation::default().with_lock(true);
         let update = row_of_step(&guid, lock);
@@ -134,7 +132,7 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
     race(&client, |person, machine, number| async move {
         let sent = task("Pump").translated("de", unlocked_name("person"));
         let guid = person.given_task(sent).await.guid;
-        rename(&person, &guid, "Valve").await;
+        person.rename(&guid, "Valve").await;
         let read = person.get_task(&guid).await.accepted();
         let work = work_of_one(&machine, &guid, &guid).await;
         let lock = TaskTranslation {
@@ -198,9 +196,9 @@ async fn a_source_that_changes_meanwhile_never_leaves_a_row_current(client: Clie
             let work = work_of_one(&machine, &guide.guid, &translated).await;
             let change = async {
                 match edit {
-                    Edit::Name => rename(&person, &guide.guid, "Valve").await,
-                    Edit::NameOfSubtask => rename(&person, &other.guid, "Valve").await,
-                    Edit::Title => retitle(&person, &step, "Listen").await,
+                    Edit::Name => drop(person.rename(&guide.guid, "Valve").await),
+                    Edit::NameOfSubtask => drop(person.rename(&other.guid, "Valve").await),
+                    Edit::Title => drop(person.retitle(&step, "Listen").await),
                     Edit::Body => {
                         let update = step_of(&step).with_body("<p>new</p>");
                         person.updated_step(update, &["body"]).await;
@@ -285,7 +283,9 @@ async fn concurrent_batches_and_renames_all_succeed(client: Client) {
         let client = client.over_new_connection();
         clients.spawn(async move {
             for n in 0..6 {
-                rename(&client, &task.guid, &format!("{} {n}", task.name)).await;
+                client
+                    .rename(&task.guid, &format!("{} {n}", task.name))
+                    .await;
             }
         });
     }

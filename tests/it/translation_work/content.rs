@@ -47,10 +47,7 @@ async fn a_body_comes_byte_for_byte(client: Client) {
 #[apply(on_both_databases)]
 async fn a_question_comes_without_links(client: Client) {
     let sent = Step {
-        feedback_config: vec![FeedbackConfig {
-            linked: Some(true),
-            ..question("answer", &["yes", "no"])
-        }],
+        feedback_config: vec![question("answer", &["yes", "no"]).with(|it| it.linked = Some(true))],
         ..step(&Task::default(), StepType::Observation, "Ask")
     };
     let guide = client.imported(document("Pump", vec![sent])).await;
@@ -70,10 +67,9 @@ async fn the_digest_changes_when_words_are_in_other_fields(client: Client) {
     let plain = information_step(&guide, "a");
     let asking = |name: &str, answers: &[(&str, &str)]| {
         let values = answers.iter().map(|(key, value)| answer(key, value));
-        Step {
-            feedback_config: vec![question(name, &[]).with_values(values.collect())],
-            ..plain.clone()
-        }
+        plain
+            .clone()
+            .with(|it| it.feedback_config = vec![question(name, &[]).with_values(values.collect())])
     };
     let instructed = |instructions: &[serde_json::Value]| {
         plain

@@ -8,11 +8,9 @@ const THREE_MIB: usize = 3 * 1024 * 1024;
 const LANGUAGES: [&str; 3] = ["de", "fr", "it"];
 
 fn page(page_size: i32, page_token: &str) -> ListTranslationWorkRequest {
-    ListTranslationWorkRequest {
-        page_size,
-        page_token: page_token.to_owned(),
-        ..translation_work_request(&LANGUAGES)
-    }
+    translation_work_request(&LANGUAGES)
+        .with(|it| it.page_size = page_size)
+        .with(|it| it.page_token = page_token.to_owned())
 }
 
 /// Two guides of two steps each. In each guide, one step is done in one language.
@@ -28,14 +26,10 @@ async fn given_guides(client: &Client) {
 #[apply(on_both_databases)]
 async fn the_languages_may_change_their_order_between_pages(client: Client) {
     given_guides(&client).await;
-    let whole = client
-        .list_translation_work(page(500, ""))
-        .await
-        .accepted()
-        .work;
-    let first = client.list_translation_work(page(4, "")).await.accepted();
+    let whole = client.call(page(500, "")).await.accepted().work;
+    let first = client.call(page(4, "")).await.accepted();
     let request = translation_work_request(&["it", "DE", "fr", "it"]).after(first.next_page_token);
-    assert_eq!(client.all_translation_work(request).await, whole[4..]);
+    assert_eq!(client.list(request).await, whole[4..]);
 }
 
 /// Reads all pages, none of which may be too large or empty. Returns the size of each step's
@@ -46,10 +40,7 @@ async fn bodies(
 ) -> (Vec<(usize, String)>, usize) {
     let (mut found, mut pages) = (Vec::new(), 0);
     loop {
-        let listed = client
-            .list_translation_work(request.clone())
-            .await
-            .accepted();
+        let listed = client.call(request.clone()).await.accepted();
         let size = prost::Message::encoded_len(&listed);
         assert!(size <= THREE_MIB || listed.work.len() == 1, "{size}");
         assert!(!listed.work.is_empty());
@@ -123,10 +114,7 @@ async fn work_done_between_two_pages_moves_no_other(client: Client) {
     let whole = client.translation_work(&LANGUAGES).await;
     let (mut found, mut token) = (Vec::new(), String::new());
     loop {
-        let listed = client
-            .list_translation_work(page(3, &token))
-            .await
-            .accepted();
+        let listed = client.call(page(3, &token)).await.accepted();
         for item in &listed.work {
             let became = client.written(automatic(item, "done")).await;
             assert_eq!(became, TranslationResult::Written);
@@ -147,16 +135,11 @@ async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client)
     client.given_steps(&task, &["a", "b", "c", "d"]).await;
     let whole = client.translation_work(&LANGUAGES).await;
     // Three items of the task, three of the first step, and one of the second.
-    let first = client
-        .list_translation_work(page(3 + 4, ""))
-        .await
-        .accepted();
+    let first = client.call(page(3 + 4, "")).await.accepted();
     assert_eq!(first.work, whole[..7]);
     let gone = first.work[6].guid.clone();
     client.delete_step(&gone).await.accepted();
-    let rest = client
-        .all_translation_work(page(0, &first.next_page_token))
-        .await;
+    let rest = client.list(page(0, &first.next_page_token)).await;
     let mut expected = whole[7..].to_vec();
     expected.retain(|item| item.guid != gone);
     assert_eq!(expected.len(), 6);
@@ -174,14 +157,11 @@ async fn a_page_may_be_empty_before_the_end(client: Client) {
         .await;
     // Made after all the others, so it is listed after them.
     let step = client.given_step(information_step(&task, "Open")).await;
-    let first = client
-        .list_translation_work(translation_work_request(&DE))
-        .await
-        .accepted();
+    let first = client.call(translation_work_request(&DE)).await.accepted();
     assert_eq!(first.work, []);
     assert_ne!(first.next_page_token, "");
     let request = translation_work_request(&DE).after(first.next_page_token);
     let missing = TranslationState::Missing;
-    let rest = pending(client.all_translation_work(request).await);
+    let rest = pending(client.list(request).await);
     assert_eq!(rest, [(step.guid, "de".to_owned(), missing)]);
 }

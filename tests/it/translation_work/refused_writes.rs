@@ -132,23 +132,14 @@ async fn nothing_is_written_when_one_language_is_too_many(client: Client) {
 async fn an_item_needs_a_text_of_its_task_or_step(client: Client) {
     let [task, step] = given_work(&client).await;
     client.written(automatic(&task, "Pumpe")).await;
-    let without_texts = |work: &TranslationWork| AutomaticTranslation {
-        name: None,
-        title: None,
-        ..automatic(work, "")
+    let without_texts = |work: &TranslationWork| {
+        automatic(work, "")
+            .with(|it| it.name = None)
+            .with(|it| it.title = None)
     };
-    let named_step = AutomaticTranslation {
-        name: Some("Schauen".to_owned()),
-        ..without_texts(&step)
-    };
-    let titled_task = AutomaticTranslation {
-        title: Some("Pumpe".to_owned()),
-        ..without_texts(&task)
-    };
-    let unknown = AutomaticTranslation {
-        guid: unknown_guid(),
-        ..without_texts(&step)
-    };
+    let named_step = without_texts(&step).with(|it| it.name = Some("Schauen".to_owned()));
+    let titled_task = without_texts(&task).with(|it| it.title = Some("Pumpe".to_owned()));
+    let unknown = without_texts(&step).with(|it| it.guid = unknown_guid());
     let sent = vec![
         automatic(&step, "Schauen"),
         named_step,
@@ -164,9 +155,6 @@ async fn an_item_needs_a_text_of_its_task_or_step(client: Client) {
     ]);
     let read = client.get_task(&task.guid).await.accepted();
     assert_eq!(read.translations["de"].name.as_deref(), Some("Pumpe"));
-    let instructed = AutomaticTranslation {
-        instructions: vec![object(json!({}))],
-        ..without_texts(&step)
-    };
+    let instructed = without_texts(&step).with(|it| it.instructions = vec![object(json!({}))]);
     assert_eq!(client.written(instructed).await, TranslationResult::Written);
 }

@@ -33,7 +33,7 @@ async fn every_violation_is_reported_at_once(client: Client) {
         page_size: -1,
         page_token: "nonsense".to_owned(),
     };
-    let failure = client.list_translation_work(request).await.refused();
+    let failure = client.call(request).await.refused();
     failure.violates(&[
         ("languages[0]", "FIELD_INVALID"),
         ("task", "FIELD_INVALID"),
@@ -52,10 +52,10 @@ async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
         guids.sort();
         expected.push(guids);
     }
-    let tasks = client.list_tasks(ListTasksRequest::default()).await;
+    let tasks = client.call(ListTasksRequest::default()).await;
     for (task, guids) in tasks.accepted().tasks.iter().zip(expected) {
         let request = of_task(&task.guid).with_page_size(2);
-        let work = pending(client.all_translation_work(request).await);
+        let work = pending(client.list(request).await);
         let found: Vec<String> = work.into_iter().map(|(guid, ..)| guid).collect();
         assert_eq!(found, guids, "{}", task.name);
     }
@@ -65,17 +65,14 @@ async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
 async fn the_id_of_a_task_may_be_in_upper_case(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let request = of_task(&guide.guid.to_uppercase());
-    let work = client.list_translation_work(request).await.accepted().work;
+    let work = client.call(request).await.accepted().work;
     assert_eq!(work[0].guid, guide.guid);
 }
 
 #[apply(on_both_databases)]
 async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {
     let tags = tags(101);
-    let unlocked = TaskTranslation {
-        locked: Some(false),
-        ..task_translation("x")
-    };
+    let unlocked = task_translation("x").with(|it| it.locked = Some(false));
     let name = |tag: &String| (tag.clone(), unlocked.clone());
     let full = task("Full").with_translations(tags[..100].iter().map(name).collect());
     let full = client.given_task(full).await;
@@ -84,9 +81,7 @@ async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {
     let step = information_step(&full, "Full").with_translations(titles);
     client.given_step(step).await;
     assert_eq!(client.translation_work(&[&tags[100]]).await, []);
-    client
-        .updated_task(task_of(&full.guid).named("New"), &["name"])
-        .await;
+    client.rename(&full.guid, "New").await;
     let outdated = client.translation_work(&[&tags[99], &tags[100]]).await;
     let outdated: Vec<_> = outdated.iter().map(|work| &work.language).collect();
     assert_eq!(outdated, [&tags[99]]);

@@ -1,8 +1,6 @@
 //! WriteTranslations: the results of automatic translations.
 
-use super::{
-    DE, given_unlocked_step, retitle, row_of_task, state, unlocked_name, unlocked_title, work_on,
-};
+use super::{DE, given_unlocked_step, row_of_task, state, unlocked_name, unlocked_title, work_on};
 use crate::kit::prelude::*;
 use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
 use serde_json::json;
@@ -99,19 +97,15 @@ async fn the_same_write_again_changes_nothing(client: Client) {
 async fn a_written_row_is_replaced_whole(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = given_unlocked_step(&client, &guide).await;
-    retitle(&client, &step.guid, "Listen").await;
+    client.retitle(&step.guid, "Listen").await;
     let work = work_on(&client, &step.guid).await;
-    let sent = AutomaticTranslation {
-        body: Some("<p>Neu</p>".to_owned()),
-        title: None,
-        ..automatic(&work, "")
-    };
+    let sent = automatic(&work, "")
+        .with(|it| it.body = Some("<p>Neu</p>".to_owned()))
+        .with(|it| it.title = None);
     assert_eq!(client.written(sent).await, Written);
-    let expected = StepTranslation {
-        body: Some("<p>Neu</p>".to_owned()),
-        locked: Some(false),
-        ..StepTranslation::default()
-    };
+    let expected = StepTranslation::default()
+        .with(|it| it.body = Some("<p>Neu</p>".to_owned()))
+        .with(|it| it.locked = Some(false));
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations["de"], expected);
 }
@@ -173,10 +167,7 @@ async fn a_language_may_come_in_another_case(client: Client) {
 async fn an_id_may_come_in_upper_case(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = work_on(&client, &guide.guid).await;
-    let sent = AutomaticTranslation {
-        guid: guide.guid.to_uppercase(),
-        ..automatic(&work, "Pumpe")
-    };
+    let sent = automatic(&work, "Pumpe").with(|it| it.guid = guide.guid.to_uppercase());
     assert_eq!(client.written(sent).await, Written);
     assert_eq!(state(&client, &guide.guid).await, None);
 }
@@ -228,10 +219,8 @@ async fn links_in_a_question_are_ignored_and_listed(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let asking = step(&guide, StepType::Observation, "Ask");
     let step = client.given_step(asking).await;
-    let sent = AutomaticTranslation {
-        feedback_config: vec![linked_question()],
-        ..automatic(&work_on(&client, &step.guid).await, "Fragen")
-    };
+    let sent = automatic(&work_on(&client, &step.guid).await, "Fragen")
+        .with(|it| it.feedback_config = vec![linked_question()]);
     let response = client.write_translations(vec![sent]).await.accepted();
     assert_eq!(response.results().collect::<Vec<_>>(), [Written]);
     assert_eq!(
@@ -263,14 +252,8 @@ async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
     client
         .updated_task(row_of_task(&guide.guid, task_translation("Pumpe")), &[])
         .await;
-    let locked = AutomaticTranslation {
-        title: Some("Titel".to_owned()),
-        ..automatic(&work, "Pumpe")
-    };
-    let unknown = AutomaticTranslation {
-        guid: unknown_guid(),
-        ..locked.clone()
-    };
+    let locked = automatic(&work, "Pumpe").with(|it| it.title = Some("Titel".to_owned()));
+    let unknown = locked.clone().with(|it| it.guid = unknown_guid());
     let sent = vec![locked, unknown];
     let response = client.write_translations(sent).await.accepted();
     let results: Vec<_> = response.results().collect();

@@ -56,10 +56,7 @@ async fn a_masked_list_of_instructions_creates_a_language_unless_it_is_empty(cli
     let before = stored_step(&client).await;
     let mask = ["translations.fr.instructions"];
     let sent = |instructions| {
-        let row = StepTranslation {
-            instructions,
-            ..StepTranslation::default()
-        };
+        let row = StepTranslation::default().with(|it| it.instructions = instructions);
         step_of(&before.guid).translated("fr", row)
     };
     let after = client.updated_step(sent(vec![]), &mask).await;
@@ -125,10 +122,7 @@ async fn a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translat
         .with_body("text")
         .translated("de", row);
     client.given_step(sent).await;
-    let page = client.list_steps(ListStepsRequest {
-        task: task.guid,
-        ..ListStepsRequest::default()
-    });
+    let page = client.call(list_steps_of(&task.guid));
     let mut listed = page.await.accepted().steps;
     let listed = listed.pop().expect("a step");
     let masked = client.updated_step(listed.clone(), &["translations.de.title"]);
@@ -136,13 +130,7 @@ async fn a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translat
         masked.await.translations["de"].body.as_deref(),
         Some("Text")
     );
-    let after = client.updated_step(
-        Step {
-            etag: String::new(),
-            ..listed
-        },
-        &[],
-    );
+    let after = client.updated_step(listed.with_etag(""), &[]);
     let after = after.await;
     assert_eq!(after.body.as_deref(), Some("text"));
     assert_eq!(after.translations["de"].body, None);

@@ -93,12 +93,9 @@ async fn both_servers_agree(clients: &[Client; 2]) {
             &ExportTaskRequest { guid },
         )
         .await;
-        let list = ListStepsRequest {
-            task: task.guid,
-            page_size: 5,
-            expand: vec!["body".to_owned()],
-            ..ListStepsRequest::default()
-        };
+        let list = list_steps_of(&task.guid)
+            .with(|it| it.page_size = 5)
+            .with(|it| it.expand = vec!["body".to_owned()]);
         both_answer_alike(clients, "StepService/ListSteps", &list).await;
     }
     both_answer_alike(

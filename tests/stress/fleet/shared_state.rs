@@ -9,12 +9,9 @@ async fn a_page_token_is_valid_at_the_other_server(clients: [Client; 2]) {
         made.push(clients[n % 2].given_task(task("Listed")).await.guid);
     }
     let mut found = Vec::new();
-    let mut request = ListTasksRequest {
-        page_size: 2,
-        ..ListTasksRequest::default()
-    };
+    let mut request = ListTasksRequest::default().with(|it| it.page_size = 2);
     for n in 0.. {
-        let page = clients[n % 2].list_tasks(request.clone()).await;
+        let page = clients[n % 2].call(request.clone()).await;
         let page = page.accepted();
         found.extend(page.tasks.into_iter().map(|task| task.guid));
         request.page_token = page.next_page_token;
@@ -29,17 +26,13 @@ async fn a_page_token_is_valid_at_the_other_server(clients: [Client; 2]) {
 async fn a_create_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
     let parent = clients[0].given_task(task("Parent")).await;
     for _ in 0..10 {
-        let request = CreateStepRequest {
-            step: Some(information_step(&parent, "once")),
-            request_id: unknown_guid(),
-            ..CreateStepRequest::default()
-        };
-        let (mut one, mut other) = (clients[0].steps(), clients[1].steps());
+        let request = create_step_request(information_step(&parent, "once"))
+            .with(|it| it.request_id = unknown_guid());
         let (one, other) = tokio::join!(
-            one.create_step(request.clone()),
-            other.create_step(request.clone())
+            clients[0].call(request.clone()),
+            clients[1].call(request.clone())
         );
-        let (one, other) = (one.accepted().into_inner(), other.accepted().into_inner());
+        let (one, other) = (one.accepted(), other.accepted());
         assert_eq!(one, other);
         assert_eq!(clients[0].step_order(&parent.guid).await.last(), {
             one.step.as_ref().map(|step| &step.guid)
@@ -54,14 +47,10 @@ async fn an_import_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
         "Guide",
         vec![linked_observation(&[("a", "Red"), ("b", "Green")])],
     );
-    let request = ImportTaskRequest {
-        document: Some(guide),
-        request_id: unknown_guid(),
-        ..ImportTaskRequest::default()
-    };
+    let request = import_of(guide).with(|it| it.request_id = unknown_guid());
     let (one, other) = tokio::join!(
-        clients[0].send_import(request.clone()),
-        clients[1].send_import(request.clone())
+        clients[0].call(request.clone()),
+        clients[1].call(request.clone())
     );
     assert_eq!(one.accepted(), other.accepted());
     // The guide and the two tasks that it manages.
@@ -72,18 +61,9 @@ async fn an_import_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
 async fn an_etag_of_one_server_is_checked_by_the_other(clients: [Client; 2]) {
     let made = clients[0].given_task(task("Versioned")).await;
     let renamed = clients[1]
-        .updated_task(
-            Task {
-                name: "Renamed".to_owned(),
-                ..made.clone()
-            },
-            &["name"],
-        )
+        .updated_task(made.clone().named("Renamed"), &["name"])
         .await;
-    let late = Task {
-        name: "Late".to_owned(),
-        ..made
-    };
+    let late = made.named("Late");
     let refused = clients[0].update_task(late, &["name"]).await.refused();
     assert_eq!(
         (refused.code, refused.reason()),

@@ -18,7 +18,7 @@ use super::{
     mutations::mutate_bytes,
     response_rules::{is_listed_for, is_of_the_contract, keeps_the_limits},
 };
-use crate::kit::{contract, rng::Rng};
+use crate::kit::{contract, rng::Rng, sample::With};
 
 // An account and a database are replaced after a while, as large ones are slow.
 const EXECUTIONS_PER_ACCOUNT: usize = 200;
@@ -217,10 +217,7 @@ impl Target {
             .service
             .call("TaskService/ExportTask", &ExportTaskRequest { guid });
         let exported: ExportTaskResponse = exported.expect("it is stored");
-        let again = ImportTaskRequest {
-            document: exported.document,
-            ..ImportTaskRequest::default()
-        };
+        let again = ImportTaskRequest::default().with(|it| it.document = exported.document);
         let again = self.service.call("TaskService/ImportTask", &again);
         let again: ImportTaskResponse = again.expect("an export may be imported");
         assert_eq!(again.ignored_paths, [""; 0]);

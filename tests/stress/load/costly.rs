@@ -15,10 +15,7 @@ use crate::{
 /// An observation of a document.
 fn asks(name: &str, keys: impl IntoIterator<Item = String>) -> Step {
     let values = keys.into_iter().map(|key| answer(&key, "v")).collect();
-    observation_asking(FeedbackConfig {
-        values,
-        ..question(name, &[])
-    })
+    observation_asking(question(name, &[]).with(|it| it.values = values))
 }
 
 fn needs(nodes: Vec<DependencyNode>) -> Step {
@@ -317,21 +314,12 @@ async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
         .await;
     let guid = large.guid.clone();
     let update = UpdateTaskRequest {
-        task: Some(Task {
-            published: Some(0),
-            ..task_of(&guid)
-        }),
+        task: Some(task_of(&guid).with_published(0)),
         update_mask: field_mask(&["published"]),
         ..UpdateTaskRequest::default()
     };
-    let of_task = ListReferencesRequest {
-        task: guid.clone(),
-        ..ListReferencesRequest::default()
-    };
-    let of_variable = ListReferencesRequest {
-        variable: "n".to_owned(),
-        ..ListReferencesRequest::default()
-    };
+    let of_task = ListReferencesRequest::default().with(|it| it.task = guid.clone());
+    let of_variable = ListReferencesRequest::default().with(|it| it.variable = "n".to_owned());
     for (method, request) in [
         (
             "TaskService/GetTask",

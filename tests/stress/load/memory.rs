@@ -68,10 +68,7 @@ async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
     let client = service.client();
     let task = client.given_task(task("Large")).await;
     let body = body(amounts.bytes);
-    let step = Step {
-        body: Some(body.clone()),
-        ..information_step(&task, "Large")
-    };
+    let step = information_step(&task, "Large").with_body(body.clone());
     let request = framed(&CreateStepRequest {
         step: Some(step),
         ..CreateStepRequest::default()
@@ -167,10 +164,7 @@ async fn large_steps_at_once_stay_within_memory(
     let client = service.client();
     let task = client.given_task(task("Large")).await;
     let body = body(amounts.bytes);
-    let step = Step {
-        body: Some(body.clone()),
-        ..information_step(&task, "Large")
-    };
+    let step = information_step(&task, "Large").with_body(body.clone());
     let step = client.given_step(step).await;
     service.print(&format!("before: {}", service.memory()));
     let request = (read.request)(&step);

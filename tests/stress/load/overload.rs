@@ -125,24 +125,14 @@ async fn calls(client: &Client) -> Calls {
     let task = client.given_task(task("Busy")).await;
     let mut guid = String::new();
     for n in 0..20 {
-        let step = Step {
-            body: Some("x".repeat(1024)),
-            ..information_step(&task, &format!("Step {n}"))
-        };
+        let step = information_step(&task, &format!("Step {n}")).with_body("x".repeat(1024));
         guid = client.given_step(step).await.guid;
     }
     let open = GetTaskRequest {
         guid: task.guid.clone(),
     };
-    let steps = ListStepsRequest {
-        task: task.guid,
-        expand: vec!["body".to_owned()],
-        ..ListStepsRequest::default()
-    };
-    let write = CreateTaskRequest {
-        task: Some(sample::task("Written")),
-        ..CreateTaskRequest::default()
-    };
+    let steps = list_steps_of(&task.guid).with(|it| it.expand = vec!["body".to_owned()]);
+    let write = create_task_request(sample::task("Written"));
     vec![
         ("TaskService/GetTask", framed(&open)),
         ("StepService/ListSteps", framed(&steps)),

@@ -21,10 +21,7 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
     ]);
     let client = service.client();
     let task = client.given_task(task("Large")).await;
-    let step = Step {
-        body: Some("x".repeat(bytes)),
-        ..information_step(&task, "Large")
-    };
+    let step = information_step(&task, "Large").with_body("x".repeat(bytes));
     let guid = client.given_step(step).await.guid;
     let request = framed(&GetStepRequest { guid: guid.clone() });
     let mut calling = JoinSet::new();

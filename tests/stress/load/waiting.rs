@@ -17,10 +17,7 @@ const CALLS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
 fn changes_from_now() -> ListChangesRequest {
-    ListChangesRequest {
-        start: ChangeStart::Now.into(),
-        ..ListChangesRequest::default()
-    }
+    changes_from(ChangeStart::Now)
 }
 
 /// One write to another task of each account at a time, and the processor time that each took.
@@ -56,17 +53,14 @@ async fn a_thousand_waiting_calls_cost_little(database: TestDatabase) {
     // The same reads without a wait, so that what the database keeps of them does not count.
     for _ in 0..CALLS {
         for (client, task) in &quiet {
-            let read = ListChangesRequest {
-                task: task.guid.clone(),
-                ..changes_from_now()
-            };
-            client.list_changes(read).await.accepted();
+            let read = changes_from_now().with(|it| it.task = task.guid.clone());
+            client.call(read).await.accepted();
         }
     }
     let before = service.process().resident();
     let mut waiting = JoinSet::new();
     for (client, task) in &quiet {
-        let now = client.list_changes(changes_from_now()).await;
+        let now = client.call(changes_from_now()).await;
         let cursor = now.accepted().next_cursor;
         let request = framed(&ListChangesRequest {
             cursor,

@@ -112,10 +112,7 @@ async fn calls_are_refused_soon_while_postgres_accepts_no_connections() {
 
 /// Writes the task as it is.
 async fn write_unchanged(client: &Client, task: &Task) -> Result<UpdateTaskResponse, Status> {
-    let task = Task {
-        etag: String::new(),
-        ..task.clone()
-    };
+    let task = task.clone().with_etag("");
     client.update_task(task, &["published"]).await
 }
 
@@ -145,10 +142,7 @@ fn rename(
     deadline: Duration,
 ) -> impl Future<Output = TimedCode> + use<> {
     let request = UpdateTaskRequest {
-        task: Some(Task {
-            name: format!("{} renamed", task.name),
-            ..task_of(&task.guid)
-        }),
+        task: Some(task_of(&task.guid).named(format!("{} renamed", task.name))),
         update_mask: field_mask(&["name"]),
         validate_only: false,
     };

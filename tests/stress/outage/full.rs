@@ -156,10 +156,7 @@ async fn add(
 ) -> Result<(), tonic::Status> {
     let title = added.len().to_string();
     let body = format!("{title} ").repeat(BODY / (title.len() + 1));
-    let step = Step {
-        body: Some(body.clone()),
-        ..information_step(task, &title)
-    };
+    let step = information_step(task, &title).with_body(body.clone());
     client.create_step(step).await?;
     added.push((title, body));
     Ok(())

@@ -73,10 +73,7 @@ async fn deadlines_are_kept(client: &Client, known: &Task) {
     let get = GetTaskRequest {
         guid: known.guid.clone(),
     };
-    let create = CreateTaskRequest {
-        task: Some(task("Late")),
-        ..CreateTaskRequest::default()
-    };
+    let create = create_task_request(task("Late"));
     let answers = tokio::join!(
         call_with_deadline(client, "TaskService/GetTask", &get, DEADLINE),
         call_with_deadline(client, "TaskService/CreateTask", &create, DEADLINE),

@@ -19,12 +19,8 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
     load.wait_until_served(20).await;
 
     relay.start_losing_commits();
-    let request = CreateTaskRequest {
-        task: Some(task("Made")),
-        request_id: unknown_guid(),
-        ..CreateTaskRequest::default()
-    };
-    let sent = client.send_create_task(request.clone()).await;
+    let request = create_task_request(task("Made")).with(|it| it.request_id = unknown_guid());
+    let sent = client.call(request.clone()).await;
     let refused = sent.refused();
     refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
     let outcome = refused.metadata().remove("outcome");
@@ -35,7 +31,7 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
 
     let made = client.all_tasks().await;
     assert_eq!(made.len(), 1);
-    let repeated = client.send_create_task(request).await.accepted();
+    let repeated = client.call(request).await.accepted();
     assert_eq!(repeated.task.as_ref(), made.first());
     assert_eq!(client.all_tasks().await, made);
     load.wait_until_served_without_errors().await;

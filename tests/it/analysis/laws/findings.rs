@@ -148,10 +148,7 @@ fn as_document(guide: &Guide) -> TaskDocument {
             .steps
             .iter()
             .filter(|step| !matches!(step.kind, StepKind::Subtask(_)));
-        let task = Task {
-            dependencies: task.dependencies.clone(),
-            ..Task::default()
-        };
+        let task = Task::default().with(|it| it.dependencies = task.dependencies.clone());
         document_with(task, steps.map(|step| step.message(&[])).collect())
     };
     let values = guide.tasks.iter().skip(1).enumerate();
@@ -160,10 +157,9 @@ fn as_document(guide: &Guide) -> TaskDocument {
         answer_with(&key, &format!("Answer {key}"), inner(task))
     });
     let linked = observation_asking(linked_question(values.collect()));
-    let task = Task {
-        dependencies: model.dependencies.clone(),
-        ..task("Guide").with_roles(model.roles.clone())
-    };
+    let task = task("Guide")
+        .with_roles(model.roles.clone())
+        .with(|it| it.dependencies = model.dependencies.clone());
     document_with(task, [steps, vec![linked]].concat())
 }
 
@@ -199,7 +195,7 @@ async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide)
     let after = client.validated(validation_of(&made.guid)).await;
     assert_eq!(before.counts, after.counts);
     assert_eq!(comparable(&before.findings), comparable(&after.findings));
-    let rules = client.rules().await.accepted().rules;
+    let rules = client.call(ListRulesRequest {}).await.accepted().rules;
     for finding in &before.findings {
         // The severity of this one depends on its levels.
         if finding.rule != "subtask/levels" {
@@ -225,28 +221,18 @@ async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client
     let Some(first) = all.findings.first() else {
         return;
     };
-    let with = |options| ValidateTaskRequest {
-        options: Some(options),
-        ..request.clone()
-    };
+    let with = |options| request.clone().with(|it| it.options = Some(options));
     let (rule, step) = (first.rule.clone(), first.step.clone());
     let path = match first.path.as_str() {
         "" => "none".to_owned(),
         path => path.to_owned(),
     };
-    let by_rule = Suppression {
-        rule: rule.clone(),
-        ..Suppression::default()
-    };
-    let by_path = Suppression {
-        path: path.clone(),
-        ..Suppression::default()
-    };
-    let by_rule_and_step = Suppression {
-        task: first.task.clone(),
-        step: step.clone(),
-        ..by_rule.clone()
-    };
+    let by_rule = Suppression::default().with(|it| it.rule = rule.clone());
+    let by_path = Suppression::default().with(|it| it.path = path.clone());
+    let by_rule_and_step = by_rule
+        .clone()
+        .with(|it| it.task = first.task.clone())
+        .with(|it| it.step = step.clone());
     let of_step = |one: &Finding| {
         one.rule == rule && one.task == first.task && (step.is_empty() || one.step == step)
     };
@@ -258,10 +244,7 @@ async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client
         (by_path, &|one| one.path == path),
         (by_rule_and_step, &of_step),
     ] {
-        let options = ValidationOptions {
-            suppress: vec![suppressed],
-            ..ValidationOptions::default()
-        };
+        let options = ValidationOptions::default().with(|it| it.suppress = vec![suppressed]);
         let left = client.validated(with(options)).await;
         let expected: Vec<_> = all.findings.iter().filter(|one| !matches(one)).collect();
         let removed = all.findings.len() - expected.len();

@@ -65,11 +65,10 @@ fn full_names() -> Vec<String> {
 
 /// A request about a stored guide.
 fn request(root: &str, (level, unpublished): View) -> PreviewTaskRequest {
-    PreviewTaskRequest {
-        level: level.map(i32::from),
-        page_size: 500,
-        ..preview_of(root).with_unpublished(unpublished)
-    }
+    preview_of(root)
+        .with_unpublished(unpublished)
+        .with(|it| it.level = level.map(i32::from))
+        .with(|it| it.page_size = 500)
 }
 
 /// The steps of a preview without what the evaluator does not know.

@@ -42,7 +42,7 @@ async fn references_equal_a_scan_of_all_exports(
             page_token: String::new(),
         };
         let expected = oracle::scan(&exports, &request);
-        let found = client.references(request.clone()).await;
+        let found = client.list(request.clone()).await;
         assert_eq!(found, expected, "{request:?}");
     }
     for (task, _) in &exports {
@@ -51,7 +51,7 @@ async fn references_equal_a_scan_of_all_exports(
 }
 
 async fn delete_is_refused_by_references(client: &Client, task: &Task) {
-    let listed = client.references(of_task(task)).await;
+    let listed = client.list(of_task(task)).await;
     let of_others = listed.iter().any(|reference| {
         let place = reference.place.as_ref().expect("a place");
         reference.kind() == ReferenceKind::Subtask && place.task != task.guid

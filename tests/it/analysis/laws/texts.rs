@@ -35,10 +35,11 @@ fn row(language: &str, (title, body, instruction, answered): Row) -> StepTransla
         title: title.then(|| format!("title {language}")),
         body: body.then(|| format!("body {language}")),
         instructions: instruction.into_iter().collect(),
-        feedback_config: vec![FeedbackConfig {
-            linked: None,
-            ..question("answer", &[]).with_values(keys)
-        }],
+        feedback_config: vec![
+            question("answer", &[])
+                .with_values(keys)
+                .with(|it| it.linked = None),
+        ],
         locked: None,
     }
 }
