@@ -2,11 +2,10 @@
 //! service knows where an account comes from.
 
 mod claims;
-mod crypto;
 mod header;
 mod jwt;
 mod keys;
-mod sign;
+mod signatures;
 
 use std::borrow::Cow;
 
@@ -15,10 +14,10 @@ use http::HeaderMap;
 pub use self::{
     jwt::Tokens,
     keys::{KeyError, KeysRead},
-    sign::sign,
+    signatures::sign,
 };
 pub use crate::{
-    config::{KeySource, SigningKey, TokenConfig, TokenGrant},
+    config::{KeySource, TokenConfig, TokenGrant},
     domain::caller::{Caller, Scope, Subject},
 };
 

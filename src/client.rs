@@ -29,7 +29,7 @@ pub(crate) use self::call_error::CalledServer;
 use self::calls::{Call, PageCall};
 pub(crate) use self::connect_error::root_cause;
 use crate::{
-    config::{ConnectionConfig, Credentials, RetrySettings, Trust},
+    config::{ConnectionConfig, RetrySettings, Trust},
     domain::{caller::Scope, ids::AccountId},
     pem::{self, PemError},
     proto::code_name,
@@ -108,7 +108,11 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
         }
         None => config.with_native_roots(),
     };
-    if let Some((cert_file, key_file)) = &trust.identity {
+    if let Some((cert_file, key_file)) = trust
+        .client_cert_file
+        .as_ref()
+        .zip(trust.client_key_file.as_ref())
+    {
         let cert = pem::chain(cert_file, "EXPERTISE_CLIENT_CERT_FILE")?;
         let key = pem::key(key_file, "EXPERTISE_CLIENT_KEY_FILE")?;
         config = config.identity(Identity::from_pem(cert, key));
@@ -194,24 +198,22 @@ fn is_caller_refused(status: &Status) -> bool {
 
 /// The metadata that names the caller. An account is restricted to the scopes; a token has its own.
 fn caller_metadata(
-    credentials: &Credentials,
+    connection: &ConnectionConfig,
     scopes: &[Scope],
 ) -> Result<MetadataMap, InvalidMetadataValue> {
     let mut metadata = MetadataMap::new();
-    match credentials {
-        Credentials::Account { account, subject } => {
-            let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
-            metadata.insert("x-account-id", account.as_str().parse()?);
-            metadata.insert("x-scopes", scopes.join(" ").parse()?);
-            if let Some(subject) = subject {
-                metadata.insert("x-subject", subject.parse()?);
-            }
-        }
-        Credentials::Token(token) => {
-            let mut bearer: MetadataValue<_> = format!("Bearer {}", token.expose()).parse()?;
-            bearer.set_sensitive(true);
-            metadata.insert("authorization", bearer);
-        }
+    if let Some(account) = &connection.account {
+        let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+        metadata.insert("x-account-id", account.as_str().parse()?);
+        metadata.insert("x-scopes", scopes.join(" ").parse()?);
+    }
+    if let Some(subject) = &connection.subject {
+        metadata.insert("x-subject", subject.parse()?);
+    }
+    if let Some(token) = &connection.token {
+        let mut bearer: MetadataValue<_> = format!("Bearer {}", token.expose()).parse()?;
+        bearer.set_sensitive(true);
+        metadata.insert("authorization", bearer);
     }
     Ok(metadata)
 }
@@ -230,7 +232,7 @@ pub(crate) struct Client {
 impl Client {
     /// A client that connects with its first call.
     pub fn new(connection: &ConnectionConfig, scopes: &[Scope]) -> Result<Self, ConnectError> {
-        let caller = caller_metadata(&connection.credentials, scopes);
+        let caller = caller_metadata(connection, scopes);
         let caller = caller.map_err(|_| ConnectError::Credentials)?;
         Ok(Self {
             channel: endpoint(&connection.server, &connection.trust)?.connect_lazy(),
@@ -253,10 +255,7 @@ impl Client {
 
     /// The account, unless a token contains it.
     pub fn account(&self) -> Option<&AccountId> {
-        match &self.connection.credentials {
-            Credentials::Account { account, .. } => Some(account),
-            Credentials::Token(_) => None,
-        }
+        self.connection.account.as_ref()
     }
 
     /// A command of this program for the same server and caller.

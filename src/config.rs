@@ -15,11 +15,8 @@ mod translate;
 pub mod value;
 
 pub use self::{
-    auth::{AuthMode, KeySource, SigningKey, SigningSettings, TokenConfig, TokenGrant},
-    connection::{
-        ConnectionConfig, ConnectionSettings, Credentials, HealthConfig, HealthSettings,
-        RetrySettings, Trust,
-    },
+    auth::{AuthMode, KeySource, SigningSettings, TokenConfig, TokenGrant},
+    connection::{ConnectionConfig, HealthConfig, RetrySettings, Trust},
     database_url::{DatabaseUrl, PostgresUrl},
     names::with_uniform_names,
     read::{ConfigError, effective_settings, read},
@@ -28,6 +25,6 @@ pub use self::{
         LimitsConfig, LogConfig, LogFormat, ServerSettings, TableLayout, TelemetryConfig, Tls,
         server_settings,
     },
-    translate::{EngineKind, TranslateConfig, TranslateSettings, TranslationConfig},
+    translate::{EngineKind, TranslateConfig, TranslationConfig},
     value::{MASK, Secret, TaskRef},
 };

@@ -114,11 +114,11 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             effective,
             ..
         } => {
-            valid(settings.check())?;
+            settings.check()?;
             cli::print(&effective)?;
         }
         Command::Token { grant, settings } => {
-            let signing = valid(settings.check())?;
+            let signing = settings.check()?;
             cli::print(&format!("{}\n", auth::sign(&signing, &grant)?))?;
         }
         Command::Translate {
@@ -127,7 +127,7 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             settings,
         } => {
             let log = settings.log.clone();
-            let config = valid(settings.check())?;
+            let config = settings.check()?;
             if !list {
                 telemetry::start(&log);
                 return wait(cli::translate(&config));
@@ -135,12 +135,12 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
             wait(cli::list_translation_work(&config, format))?;
         }
         Command::Client(command) => {
-            let connection = valid(command.connection())?;
+            let connection = command.connection()?;
             return wait(cli::run(&command, connection.as_ref()));
         }
         Command::New(args) => cli::new_guide(&args)?,
         Command::Health { output, settings } => {
-            let config = valid(settings.check())?;
+            let config = settings.check()?;
             wait(cli::health(&config, output.format))?;
         }
         Command::Completions { shell } => {
@@ -153,20 +153,16 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn valid<T>(checked: Result<T, Vec<String>>) -> Result<T, ConfigError> {
-    checked.map_err(ConfigError::Settings)
-}
-
 /// Checks the settings of a server, or of a check of a server, and starts the log.
 fn server_config(settings: ServerSettings) -> Result<Config, ConfigError> {
-    let config = valid(settings.check())?;
+    let config = settings.check()?;
     telemetry::start(&config.log);
     Ok(config)
 }
 
 /// Checks the settings of a command on the database, and starts the log.
 fn database_config(settings: DatabaseCommandConfig) -> Result<DatabaseConfig, ConfigError> {
-    let DatabaseCommandConfig { database, log, .. } = valid(settings.check())?;
+    let DatabaseCommandConfig { database, log, .. } = settings.check()?;
     telemetry::start(&log);
     Ok(database)
 }

@@ -10,10 +10,10 @@ use jsonwebtoken::{Header, Validation, decode, decode_header, errors::ErrorKind}
 use tracing::{debug, info};
 
 use super::{
-    Caller, KeyError, KeySource, Rejection, TokenConfig,
+    Caller, KeyError, Rejection, TokenConfig,
     claims::Claims,
-    crypto,
     keys::{Key, Keys, KeysRead},
+    signatures,
 };
 
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
@@ -35,7 +35,7 @@ const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not suppor
 /// Verifies tokens.
 pub struct Tokens {
     keys: Arc<Keys>,
-    config: TokenConfig<KeySource>,
+    config: TokenConfig,
 }
 
 impl Tokens {
@@ -44,8 +44,8 @@ impl Tokens {
     pub const MAX_HEADER_BYTES: usize = MAX_TOKEN_BYTES + "authorizationBearer ".len() + 32;
 
     /// Reads or fetches the keys.
-    pub async fn open(config: &TokenConfig<KeySource>) -> Result<Self, KeyError> {
-        crypto::install();
+    pub async fn open(config: &TokenConfig) -> Result<Self, KeyError> {
+        signatures::install();
         Ok(Self {
             keys: Keys::read_or_fetch(&config.key).await?,
             config: config.clone(),

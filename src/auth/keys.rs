@@ -20,7 +20,6 @@ use tracing::{info, warn};
 use crate::{
     config::{KeySource, Secret},
     files, http_client,
-    pem::PemError,
     reload::{FILE_INTERVAL, Reloaded, Source},
 };
 
@@ -50,51 +49,27 @@ impl KeyError {
         }
     }
 
-    /// A token that cannot be encoded: a bug.
-    pub(super) fn encoding() -> Self {
-        Self {
-            message: "the token cannot be encoded".to_owned(),
-            is_wrong_setting: false,
-        }
+    /// For a file or URL without usable keys.
+    pub(super) fn unusable(source: &KeySource, reason: &str) -> Self {
+        let expected = match source {
+            KeySource::Secret(_) | KeySource::SecretFile(_) => {
+                "a file of mode 600 with a secret of 32 bytes at least"
+            }
+            KeySource::PublicKeyFile(_) => {
+                "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
+            }
+            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
+                "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
+            }
+            KeySource::PrivateKeyFile(_) => "a private key in PEM",
+        };
+        Self::new(source, &format!("it must be {expected}: {reason}"))
     }
 
     /// Whether a setting names a file without keys. A URL may have keys later.
     pub fn is_wrong_setting(&self) -> bool {
         self.is_wrong_setting
     }
-}
-
-impl From<PemError> for KeyError {
-    fn from(error: PemError) -> Self {
-        Self {
-            message: error.to_string(),
-            is_wrong_setting: true,
-        }
-    }
-}
-
-/// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
-pub(super) fn read_secret(path: &Path) -> Result<Secret, KeyError> {
-    let source = KeySource::SecretFile(path.to_owned());
-    read_file(path, files::check_private)
-        .and_then(|text| Ok(parse::secret(&text)?))
-        .map_err(|reason| KeyError::new(&source, &unusable(&source, &reason)))
-}
-
-/// What is wrong with a file or URL without usable keys.
-fn unusable(source: &KeySource, reason: &str) -> String {
-    let expected = match source {
-        KeySource::Secret(_) | KeySource::SecretFile(_) => {
-            "a file of mode 600 with a secret of 32 bytes at least"
-        }
-        KeySource::PublicKeyFile(_) => {
-            "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
-        }
-        KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
-            "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
-        }
-    };
-    format!("it must be {expected}: {reason}")
 }
 
 /// A key and the only algorithm that it is for.
@@ -105,85 +80,54 @@ pub(crate) struct Key {
     pub decoding: DecodingKey,
 }
 
-/// The keys that were read from a source, one at least.
-pub(crate) struct KeySet {
-    keys: Vec<Arc<Key>>,
-    /// A secret, and the key of a PEM file, serve any key id.
-    serves_any_id: bool,
-}
-
-impl KeySet {
-    fn from_key(algorithm: Algorithm, decoding: DecodingKey) -> Self {
-        let id = None;
-        Self {
-            keys: vec![Arc::new(Key {
-                id,
-                algorithm,
-                decoding,
-            })],
-            serves_any_id: true,
-        }
-    }
-
-    fn from_secret(secret: &Secret) -> Self {
-        let key = DecodingKey::from_secret(secret.expose().as_bytes());
-        Self::from_key(Algorithm::HS256, key)
-    }
-
-    /// Whether there is a key with this id, for any algorithm.
-    fn has_id(&self, id: &str) -> bool {
-        let mut ids = self.keys.iter().map(|key| key.id.as_deref());
-        self.serves_any_id || ids.any(|known| known == Some(id))
-    }
-
-    /// The key with this id and algorithm. A token without an id is accepted only when there is a
-    /// single key.
-    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
-        let is_fitting = |key: &&Arc<Key>| match id {
-            Some(id) => self.serves_any_id || key.id.as_deref() == Some(id),
-            None => self.keys.len() == 1,
-        };
-        let mut keys = self.keys.iter().filter(is_fitting);
-        keys.find(|key| key.algorithm == algorithm).cloned()
-    }
-}
-
 impl Source for KeySource {
-    type Value = KeySet;
-    type Error = String;
+    /// One key at least.
+    type Value = Vec<Arc<Key>>;
+    type Error = KeyError;
 
-    async fn read(&self) -> Result<(KeySet, Vec<u8>), String> {
+    async fn read(&self) -> Result<(Self::Value, Vec<u8>), KeyError> {
         let text = match self {
-            Self::Secret(_) => Ok(Vec::new()),
-            Self::SecretFile(path) => read_file(path, files::check_private),
-            Self::PublicKeyFile(path) | Self::KeySetFile(path) => read_file(path, |_| Ok(())),
+            Self::Secret(secret) => Ok(secret.expose().into()),
+            Self::SecretFile(path) => read_secret(path),
+            Self::PublicKeyFile(path) | Self::KeySetFile(path) | Self::PrivateKeyFile(path) => {
+                read_file(path, |_| Ok(()))
+            }
             Self::KeySetUrl(url) => {
                 let fetched = fetch(url).await;
-                Ok(fetched.map_err(|reason| format!("it cannot be fetched: {reason}"))?)
+                Ok(fetched.map_err(|reason| {
+                    KeyError::new(self, &format!("it cannot be fetched: {reason}"))
+                })?)
             }
         };
-        let text = text.map_err(|reason| unusable(self, &reason))?;
-        let keys = match self {
-            Self::Secret(secret) => Ok(KeySet::from_secret(secret)),
-            Self::SecretFile(_) => parse::secret(&text).map(|it| KeySet::from_secret(&it)),
-            Self::PublicKeyFile(_) => parse::public_key(&text),
-            Self::KeySetFile(_) | Self::KeySetUrl(_) => parse::key_set(&text),
-        };
-        match keys {
-            Ok(keys) => Ok((keys, text)),
-            Err(reason) => Err(unusable(self, reason)),
-        }
+        let read = text.and_then(|text| {
+            let keys = match self {
+                Self::Secret(_) | Self::SecretFile(_) => vec![parse::secret_key(&text)],
+                Self::PublicKeyFile(_) | Self::PrivateKeyFile(_) => vec![parse::public_key(&text)?],
+                Self::KeySetFile(_) | Self::KeySetUrl(_) => parse::key_set(&text)?,
+            };
+            Ok((keys, text))
+        });
+        read.map_err(|reason| KeyError::unusable(self, &reason))
     }
 
-    fn log_change(&self, keys: &KeySet) {
-        let (location, keys) = (self.location(), keys.keys.len());
+    fn log_change(&self, keys: &Self::Value) {
+        let (location, keys) = (self.location(), keys.len());
         info!(location, keys, "the keys have changed");
     }
 
-    fn log_failure(&self, error: &String) {
+    fn log_failure(&self, error: &KeyError) {
         let location = self.location();
         warn!(location, %error, "the keys were not read: the old ones stay");
     }
+}
+
+/// Reads the secret of a file, without the end of its line.
+pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
+    let text = read_file(path, files::check_private)?;
+    let text = String::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
+    let secret = Secret::for_signing(text.trim_end_matches(['\r', '\n']));
+    let secret = secret.map_err(|_| "its secret is shorter than 32 bytes")?;
+    Ok(secret.expose().into())
 }
 
 fn read_file(path: &Path, check: fn(&std::fs::File) -> io::Result<()>) -> Result<Vec<u8>, String> {
@@ -246,8 +190,7 @@ impl Keys {
             KeySource::KeySetUrl(_) => Some(URL_INTERVAL),
             _ => Some(FILE_INTERVAL),
         };
-        let keys = Self::open(source.clone(), interval).await;
-        keys.map_err(|problem| KeyError::new(source, &problem))
+        Self::open(source.clone(), interval).await
     }
 
     pub fn keys_read(&self) -> KeysRead {
@@ -259,16 +202,30 @@ impl Keys {
         KeysRead { source, at }
     }
 
-    /// The key with this id and algorithm. An unknown id waits for a new reading, if one is due.
+    /// The key with this id and algorithm. A secret, and the key of a PEM file, serve any id. A token
+    /// without an id is accepted only when there is a single key. An unknown id waits for a new
+    /// reading, if one is due.
     pub async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Option<Arc<Key>> {
-        if id.is_some_and(|id| !self.value().has_id(id)) {
+        let is_set = matches!(
+            self.source(),
+            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_)
+        );
+        let id = id.filter(|_| is_set);
+        if id.is_some() && !self.value().iter().any(|key| key.id.as_deref() == id) {
             // In a task of its own: others wait for it, too, when this call is cancelled.
             let _ = tokio::spawn(Arc::clone(self).read_if_due(MIN_INTERVAL)).await;
         }
-        self.value().find(id, algorithm)
+        let keys = self.value();
+        let is_named = |key: &Key| match id {
+            Some(_) => key.id.as_deref() == id,
+            None => keys.len() == 1,
+        };
+        let mut keys = keys.iter();
+        let key = keys.find(|key| is_named(key) && key.algorithm == algorithm);
+        key.cloned()
     }
 }

@@ -27,9 +27,8 @@ use super::{
 };
 use crate::{
     config::{
-        self, ConfigError, ConnectionConfig, ConnectionSettings, DatabaseCommandConfig,
-        DatabaseUrl, HealthSettings, ServerSettings, SigningSettings, TokenGrant,
-        TranslateSettings, value,
+        self, ConfigError, ConnectionConfig, DatabaseCommandConfig, DatabaseUrl, HealthConfig,
+        ServerSettings, SigningSettings, TokenGrant, TranslateConfig, value,
     },
     domain::ids::AccountId,
 };
@@ -113,7 +112,7 @@ pub enum Command {
         #[arg(long, default_value = "text", requires = "list")]
         format: Format,
         #[command(flatten)]
-        settings: Box<TranslateSettings>,
+        settings: Box<TranslateConfig>,
     },
     #[command(flatten)]
     Client(Box<ClientCommandConfig>),
@@ -124,7 +123,7 @@ pub enum Command {
         #[command(flatten)]
         output: OutputFormat,
         #[command(flatten)]
-        settings: Box<HealthSettings>,
+        settings: Box<HealthConfig>,
     },
     /// Print a script that makes a shell complete this command line
     Completions {
@@ -147,7 +146,7 @@ pub enum AccountsAction {
 /// A command on guides, with how a server is called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCommandConfig {
-    connection: ConnectionSettings,
+    connection: ConnectionConfig,
     pub format: Format,
     pub command: ClientCommand,
 }
@@ -207,7 +206,7 @@ impl Command {
 
 impl ClientCommandConfig {
     /// How the server is called; `None` if the command works on files alone.
-    pub fn connection(&self) -> Result<Option<ConnectionConfig>, Vec<String>> {
+    pub fn connection(&self) -> Result<Option<ConnectionConfig>, ConfigError> {
         let needs_server = match &self.command {
             ClientCommand::Lint(lint) => lint.needs_server(),
             ClientCommand::Graph(graph) => matches!(graph.guide, GuideArg::Stored(_)),
@@ -231,7 +230,7 @@ impl Subcommand for ClientCommandConfig {
                 false => OutputFormat::augment_args(command),
             };
             // Help lists it among the commands of the program, in their order.
-            ConnectionSettings::augment_args(command.display_order(None))
+            ConnectionConfig::augment_args(command.display_order(None))
         }))
     }
 
@@ -249,7 +248,7 @@ impl FromArgMatches for ClientCommandConfig {
         let command = ClientCommand::from_arg_matches(matches)?;
         let shared = matches.subcommand().map_or(matches, |(_, shared)| shared);
         Ok(Self {
-            connection: ConnectionSettings::from_arg_matches(shared)?,
+            connection: ConnectionConfig::from_arg_matches(shared)?,
             format: match command {
                 ClientCommand::Graph(_) => Format::Text,
                 _ => OutputFormat::from_arg_matches(shared)?.format,

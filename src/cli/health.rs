@@ -19,9 +19,9 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks a server for its health; anything but SERVING is a failure.
 pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliError> {
-    let HealthConfig { server, trust } = config;
+    let server = &config.server();
     let check = async {
-        let channel = client::connect(server, trust).await?;
+        let channel = client::connect(server, &config.trust).await?;
         let request = HealthCheckRequest::default();
         let answer = HealthClient::new(channel).check(request).await;
         match answer {

@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::{
     Secret,
-    read::{Checked, both, unset, wrong},
+    read::{ConfigError, unset, wrong},
     settings_file::SettingsFileArg,
     value,
 };
@@ -23,7 +23,7 @@ pub enum AuthMode {
     #[default]
     Header,
     /// Signed tokens.
-    Jwt(TokenConfig<KeySource>),
+    Jwt(TokenConfig),
 }
 
 impl fmt::Display for AuthMode {
@@ -35,17 +35,17 @@ impl fmt::Display for AuthMode {
     }
 }
 
-/// How tokens are checked, with a [`KeySource`], or signed, with a [`SigningKey`].
+/// How tokens are verified or signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenConfig<K> {
-    pub key: K,
+pub struct TokenConfig {
+    pub key: KeySource,
     /// What a token's `iss` is.
     pub issuer: String,
     /// What a token's `aud` is or contains.
     pub audience: String,
 }
 
-/// Where the keys come from that tokens are checked with.
+/// Where the keys come from that verify tokens. A secret, or a private key, signs them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// A secret, for HS256.
@@ -58,6 +58,8 @@ pub enum KeySource {
     KeySetFile(PathBuf),
     /// A JSON Web Key Set at an `http` or `https` URL.
     KeySetUrl(Uri),
+    /// A private key in PEM, for RS256, ES256 or EdDSA, depending on its type. It only signs.
+    PrivateKeyFile(PathBuf),
 }
 
 impl KeySource {
@@ -69,6 +71,7 @@ impl KeySource {
             Self::PublicKeyFile(_) => "EXPERTISE_JWT_PUBLIC_KEY_FILE",
             Self::KeySetFile(_) => "EXPERTISE_JWT_JWKS_FILE",
             Self::KeySetUrl(_) => "EXPERTISE_JWT_JWKS_URL",
+            Self::PrivateKeyFile(_) => "--private-key-file",
         }
     }
 
@@ -76,23 +79,13 @@ impl KeySource {
     pub fn location(&self) -> String {
         match self {
             Self::Secret(_) => String::new(),
-            Self::SecretFile(path) | Self::PublicKeyFile(path) | Self::KeySetFile(path) => {
-                path.display().to_string()
-            }
+            Self::SecretFile(path)
+            | Self::PublicKeyFile(path)
+            | Self::KeySetFile(path)
+            | Self::PrivateKeyFile(path) => path.display().to_string(),
             Self::KeySetUrl(url) => url.to_string(),
         }
     }
-}
-
-/// What signs a token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SigningKey {
-    /// A secret, for HS256.
-    Secret(Secret),
-    /// A file with such a secret, which only its owner may access.
-    SecretFile(PathBuf),
-    /// A private key in PEM, for RS256, ES256 or EdDSA, depending on its type.
-    PrivateKeyFile(PathBuf),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -133,16 +126,19 @@ pub(super) struct AuthSettings {
 impl AuthSettings {
     /// The mode of a server that listens on this address. Settings of tokens are refused in a
     /// mode without tokens: ignoring them would trust every caller, although tokens are wanted.
-    pub fn check(self, listen: SocketAddr) -> Checked<AuthMode> {
-        Err(match (self.auth, self.token_setting()) {
+    pub fn check(self, listen: SocketAddr) -> Result<AuthMode, Vec<String>> {
+        let given = [
+            self.keys().next().map(|keys| keys.setting()),
+            self.jwt_issuer.as_ref().map(|_| "EXPERTISE_JWT_ISSUER"),
+            self.jwt_audience.as_ref().map(|_| "EXPERTISE_JWT_AUDIENCE"),
+        ];
+        let fault = match (self.auth, given.into_iter().flatten().next()) {
             (Some(AuthKind::Jwt), _) => {
-                let keys = self.key_source().and_then(|keys| {
-                    let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
-                        EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                        EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
-                    keys.ok_or_else(|| unset("EXPERTISE_JWT_SECRET", expected))
-                });
-                return self.tokens(keys).map(AuthMode::Jwt);
+                let no_key = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
+                    EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
+                let key = only(self.keys());
+                return self.tokens(key, no_key).map(AuthMode::Jwt);
             }
             (Some(AuthKind::Header), Some(given)) => wrong(
                 "EXPERTISE_AUTH",
@@ -157,52 +153,59 @@ impl AuthSettings {
                  EXPERTISE_AUTH=header trusts the account that any caller names",
             ),
             (Some(AuthKind::Header) | None, None) => return Ok(AuthMode::Header),
-        })
+        };
+        Err(vec![fault])
     }
 
-    fn key_sources(&self) -> impl Iterator<Item = KeySource> {
-        let sources = [
+    fn keys(&self) -> impl Iterator<Item = KeySource> {
+        let file = |path: &Option<PathBuf>, source: fn(_) -> _| path.clone().map(source);
+        let keys = [
             self.jwt_secret.clone().map(KeySource::Secret),
-            self.jwt_secret_file.clone().map(KeySource::SecretFile),
-            self.jwt_public_key_file
-                .clone()
-                .map(KeySource::PublicKeyFile),
-            self.jwt_jwks_file.clone().map(KeySource::KeySetFile),
+            file(&self.jwt_secret_file, KeySource::SecretFile),
+            file(&self.jwt_public_key_file, KeySource::PublicKeyFile),
+            file(&self.jwt_jwks_file, KeySource::KeySetFile),
             self.jwt_jwks_url.clone().map(KeySource::KeySetUrl),
         ];
-        sources.into_iter().flatten()
+        keys.into_iter().flatten()
     }
 
-    fn key_source(&self) -> Checked<Option<KeySource>> {
-        let mut sources = self.key_sources();
-        match (sources.next(), sources.next()) {
-            (Some(keys), Some(other)) => {
-                let given = keys.setting();
-                let expected = format!("unset, as {given} is set: keys come from one place");
-                Err(wrong(other.setting(), other.location(), expected))
+    /// Tokens with this key, or a line for each fault.
+    fn tokens(
+        self,
+        key: Result<Option<KeySource>, String>,
+        no_key: &str,
+    ) -> Result<TokenConfig, Vec<String>> {
+        let claim = |setting, value: Option<String>| {
+            value.ok_or_else(|| unset(setting, "set, as tokens are checked against it"))
+        };
+        let issuer = claim("EXPERTISE_JWT_ISSUER", self.jwt_issuer);
+        let audience = claim("EXPERTISE_JWT_AUDIENCE", self.jwt_audience);
+        let key = key.and_then(|key| key.ok_or_else(|| unset("EXPERTISE_JWT_SECRET", no_key)));
+        match (issuer, audience, key) {
+            (Ok(issuer), Ok(audience), Ok(key)) => Ok(TokenConfig {
+                key,
+                issuer,
+                audience,
+            }),
+            (issuer, audience, key) => {
+                let faults = [issuer.err(), audience.err(), key.err()];
+                Err(faults.into_iter().flatten().collect())
             }
-            (keys, _) => Ok(keys),
         }
     }
+}
 
-    /// A setting of tokens that is given.
-    fn token_setting(&self) -> Option<&'static str> {
-        let keys = self.key_sources().next().map(|keys| keys.setting());
-        let issuer = self.jwt_issuer.as_ref().map(|_| "EXPERTISE_JWT_ISSUER");
-        let audience = self.jwt_audience.as_ref().map(|_| "EXPERTISE_JWT_AUDIENCE");
-        keys.or(issuer).or(audience)
-    }
-
-    fn tokens<K>(self, key: Checked<K>) -> Checked<TokenConfig<K>> {
-        let expected = "set, as tokens are checked against it";
-        let issuer = (self.jwt_issuer).ok_or_else(|| unset("EXPERTISE_JWT_ISSUER", expected));
-        let audience = (self.jwt_audience).ok_or_else(|| unset("EXPERTISE_JWT_AUDIENCE", expected));
-        let ((issuer, audience), key) = both(both(issuer, audience), key)?;
-        Ok(TokenConfig {
-            key,
-            issuer,
-            audience,
-        })
+/// The key, unless there are several.
+fn only(mut keys: impl Iterator<Item = KeySource>) -> Result<Option<KeySource>, String> {
+    match (keys.next(), keys.next()) {
+        (Some(key), Some(other)) => {
+            let expected = format!(
+                "left out, as {} is set: keys come from one place",
+                key.setting()
+            );
+            Err(wrong(other.setting(), other.location(), expected))
+        }
+        (key, _) => Ok(key),
     }
 }
 
@@ -220,34 +223,20 @@ pub struct SigningSettings {
 impl SigningSettings {
     /// How tokens are signed, even if the setting `auth` is not given: with the private key, or
     /// with the secret of the server.
-    pub fn check(self) -> Checked<TokenConfig<SigningKey>> {
-        const PRIVATE_KEY_FILE: &str = "--private-key-file";
-        let auth = self.auth;
-        if auth.auth == Some(AuthKind::Header) {
+    pub fn check(self) -> Result<TokenConfig, ConfigError> {
+        if self.auth.auth == Some(AuthKind::Header) {
             let expected = "jwt, as there are no tokens with header";
-            return Err(wrong("EXPERTISE_AUTH", "header", expected));
+            let fault = wrong("EXPERTISE_AUTH", "header", expected);
+            return Err(ConfigError::Settings(vec![fault]));
         }
-        let key = auth.key_source().and_then(|keys| {
-            let setting = keys.as_ref().map_or("", KeySource::setting);
-            let secret = match keys {
-                Some(KeySource::Secret(secret)) => Some(SigningKey::Secret(secret)),
-                Some(KeySource::SecretFile(path)) => Some(SigningKey::SecretFile(path)),
-                Some(_) | None => None,
-            };
-            match (self.private_key_file, secret) {
-                (Some(path), None) => Ok(SigningKey::PrivateKeyFile(path)),
-                (None, Some(secret)) => Ok(secret),
-                (Some(path), Some(_)) => {
-                    let expected = format!("left out, as {setting} is set: one key signs a token");
-                    Err(wrong(PRIVATE_KEY_FILE, path.display(), expected))
-                }
-                (None, None) => Err(unset(
-                    "EXPERTISE_JWT_SECRET",
-                    format!("a secret of at least 32 bytes, or use {PRIVATE_KEY_FILE} FILE"),
-                )),
-            }
+        let key = only(self.auth.keys()).and_then(|key| {
+            let signs =
+                |key: &KeySource| matches!(key, KeySource::Secret(_) | KeySource::SecretFile(_));
+            let private = self.private_key_file.map(KeySource::PrivateKeyFile);
+            only(key.filter(signs).into_iter().chain(private))
         });
-        auth.tokens(key)
+        let no_key = "a secret of at least 32 bytes, or use --private-key-file FILE";
+        self.auth.tokens(key, no_key).map_err(ConfigError::Settings)
     }
 }
 

@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::{
     Secret,
-    read::{Checked, both, none_of, pair, unset, wrong},
+    read::{ConfigError, fail_if_any, unset, unset_beside, wrong},
     server::DEFAULT_LISTEN,
     settings_file::SettingsFileArg,
     value,
@@ -22,43 +22,10 @@ use crate::{domain::ids::AccountId, terminal::shell_word};
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:50051";
 
-/// A server and who calls it, every setting valid.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ConnectionConfig {
-    /// Where the service is, `http://` or `https://`.
-    pub server: String,
-    pub trust: Trust,
-    pub credentials: Credentials,
-    pub retry: RetrySettings,
-}
-
-/// Who calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Credentials {
-    /// An account, for a server that trusts metadata (`header`).
-    Account {
-        account: AccountId,
-        /// The author of changes; `None` makes them anonymous.
-        subject: Option<String>,
-    },
-    /// A bearer token.
-    Token(Secret),
-}
-
-/// Which certificates a TLS connection trusts, and which it presents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
-    /// Certificates of the CAs that are trusted, in place of the system's certificate store.
-    pub ca_file: Option<PathBuf>,
-    /// The certificate to present, and its private key.
-    pub identity: Option<(PathBuf, PathBuf)>,
-    /// The name that the server's certificate must be valid for, if it differs from the address.
-    pub server_name: Option<String>,
-}
-
+// A server and who calls it: an account, for a server that trusts metadata (`header`), or a token.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Connection")]
-pub struct ConnectionSettings {
+pub struct ConnectionConfig {
     /// The URL of the service, with https:// if it uses TLS
     #[arg(
         short,
@@ -67,41 +34,42 @@ pub struct ConnectionSettings {
         default_value = DEFAULT_SERVER,
         value_parser = value::web_address
     )]
-    server: String,
+    pub server: String,
     /// The account, sent as x-account-id to a server with header authentication [default: none, this or a token must be set]
     #[arg(short, env, value_parser = value::account)]
-    account: Option<AccountId>,
+    pub account: Option<AccountId>,
     /// Your name, sent as x-subject with the account: the author in the log, the history and the changes [default: none, a token contains its own]
     #[arg(env, value_name = "NAME", value_parser = value::header_subject)]
-    subject: Option<String>,
+    pub subject: Option<String>,
     /// A bearer token with the scopes that the command needs; set it in the environment, because other users of the machine can see flags [default: none, this or an account must be set]
     #[arg(env, value_name = "TOKEN")]
-    token: Option<Secret>,
+    pub token: Option<Secret>,
     #[command(flatten)]
-    trust: TrustSettings,
+    pub trust: Trust,
     #[command(flatten)]
-    retry: RetrySettings,
+    pub retry: RetrySettings,
 }
 
+// Which certificates a TLS connection trusts, and which it presents. Not a doc comment: clap would show
+// it as the description of each command that flattens this.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Connection")]
-struct TrustSettings {
+pub struct Trust {
     /// Trust servers with a certificate from these CAs, in PEM [default: the system's certificate store]
     #[arg(env, value_parser = value::existing_file)]
-    ca_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
     /// The certificate to present to a server that requires one, in PEM
     #[arg(env, value_parser = value::existing_file)]
-    client_cert_file: Option<PathBuf>,
+    pub client_cert_file: Option<PathBuf>,
     /// The private key of that certificate, in PEM
     #[arg(env, value_parser = value::existing_file)]
-    client_key_file: Option<PathBuf>,
+    pub client_key_file: Option<PathBuf>,
     /// The name that the server's certificate must be valid for [default: the host of the URL]
     #[arg(env, value_name = "NAME", value_parser = value::text)]
-    server_name: Option<String>,
+    pub server_name: Option<String>,
 }
 
-// How often and how soon a failed call is repeated. Not a doc comment: clap would show it as the
-// description of each command that flattens this.
+// How often and how soon a failed call is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct RetrySettings {
     /// How often a failed request is retried, 0 to 100
@@ -117,55 +85,42 @@ pub struct RetrySettings {
     pub first_pause: Duration,
 }
 
-impl ConnectionSettings {
+impl ConnectionConfig {
     /// Checks the settings against each other.
-    pub fn check(self) -> Checked<ConnectionConfig> {
+    pub fn check(self) -> Result<Self, ConfigError> {
+        fail_if_any(self.faults())?;
+        Ok(self)
+    }
+
+    pub(super) fn faults(&self) -> Vec<String> {
         const ACCOUNT: &str = "EXPERTISE_ACCOUNT";
-        let credentials = match (self.account, self.token) {
-            (Some(account), None) => Ok(Credentials::Account {
-                account,
-                subject: self.subject,
-            }),
-            (None, Some(token)) => match self.subject {
-                Some(subject) => {
-                    let expected = "left out, as a token contains its subject";
-                    Err(wrong("EXPERTISE_SUBJECT", subject, expected))
-                }
-                None => Ok(Credentials::Token(token)),
-            },
-            (None, None) => {
-                let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
-                Err(unset(ACCOUNT, expected))
+        let fault = match (&self.account, &self.token, &self.subject) {
+            (Some(_), None, _) | (None, Some(_), None) => None,
+            (None, Some(_), Some(subject)) => {
+                let expected = "left out, as a token contains its subject";
+                Some(wrong("EXPERTISE_SUBJECT", subject, expected))
             }
-            (Some(account), Some(_)) => {
+            (None, None, _) => {
+                let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
+                Some(unset(ACCOUNT, expected))
+            }
+            (Some(account), Some(_), _) => {
                 let expected = "left out, as a token contains its account";
-                Err(wrong(ACCOUNT, account, expected))
+                Some(wrong(ACCOUNT, account, expected))
             }
         };
-        let (credentials, trust) = both(credentials, self.trust.check(&self.server))?;
-        Ok(ConnectionConfig {
-            server: self.server,
-            trust,
-            credentials,
-            retry: self.retry,
-        })
+        let trust = self.trust.faults(&self.server);
+        fault.into_iter().chain(trust).collect()
     }
-}
 
-impl ConnectionConfig {
     /// The flags of the server and the caller, each after a space, for commands that are printed.
     /// What the environment says, too, is left out.
     pub fn flags(&self) -> String {
-        let (account, subject) = match &self.credentials {
-            Credentials::Account { account, subject } => {
-                (Some(account.as_str()), subject.as_deref())
-            }
-            Credentials::Token(_) => (None, None),
-        };
+        let account = self.account.as_ref().map(AccountId::as_str);
         let flags = [
             ("server", "EXPERTISE_SERVER", Some(self.server.as_str())),
             ("account", "EXPERTISE_ACCOUNT", account),
-            ("subject", "EXPERTISE_SUBJECT", subject),
+            ("subject", "EXPERTISE_SUBJECT", self.subject.as_deref()),
         ];
         let flags = flags.into_iter().filter_map(|(flag, variable, value)| {
             let default = if flag == "server" { DEFAULT_SERVER } else { "" };
@@ -177,54 +132,45 @@ impl ConnectionConfig {
     }
 }
 
-impl TrustSettings {
+impl Trust {
     /// Refuses settings of TLS for a server without TLS, so that no token is sent
     /// unencrypted by mistake.
-    fn check(self, server: &str) -> Checked<Trust> {
-        const CERT_FILE: &str = "EXPERTISE_CLIENT_CERT_FILE";
-        const KEY_FILE: &str = "EXPERTISE_CLIENT_KEY_FILE";
-        let path = |path: &Option<PathBuf>| Some(path.as_ref()?.display().to_string());
+    fn faults(&self, server: &str) -> Vec<String> {
+        let cert_file = ("EXPERTISE_CLIENT_CERT_FILE", &self.client_cert_file);
+        let key_file = ("EXPERTISE_CLIENT_KEY_FILE", &self.client_key_file);
+        let server_name = self.server_name.as_ref().map(PathBuf::from);
         let mut faults = Vec::new();
         if !server.starts_with("https:") {
             let expected = format!(
                 "left out, as {server} has no TLS: set EXPERTISE_SERVER to a URL that begins with \
                  https://"
             );
-            let given = [
-                ("EXPERTISE_CA_FILE", path(&self.ca_file)),
-                (CERT_FILE, path(&self.client_cert_file)),
-                (KEY_FILE, path(&self.client_key_file)),
-                ("EXPERTISE_SERVER_NAME", self.server_name.clone()),
+            let unused = [
+                ("EXPERTISE_CA_FILE", &self.ca_file),
+                cert_file,
+                key_file,
+                ("EXPERTISE_SERVER_NAME", &server_name),
             ];
-            let fault = |(name, value): (_, Option<String>)| Some(wrong(name, value?, &expected));
-            faults.extend(given.into_iter().filter_map(fault).flatten());
+            faults.extend(unused.into_iter().filter_map(|(setting, value)| {
+                Some(wrong(setting, value.as_ref()?.display(), &expected))
+            }));
         }
-        let cert_file = (CERT_FILE, self.client_cert_file);
-        let identity = pair(cert_file, (KEY_FILE, self.client_key_file));
-        let ((), identity) = both(none_of(faults), identity)?;
-        Ok(Trust {
-            ca_file: self.ca_file,
-            identity,
-            server_name: self.server_name,
-        })
+        faults.extend(match (&self.client_cert_file, &self.client_key_file) {
+            (Some(_), None) => Some(unset_beside(key_file.0, cert_file.0)),
+            (None, Some(_)) => Some(unset_beside(cert_file.0, key_file.0)),
+            (Some(_), Some(_)) | (None, None) => None,
+        });
+        faults
     }
 }
 
-/// A server whose health is checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HealthConfig {
-    /// Its URL, `http://` or `https://`.
-    pub server: String,
-    pub trust: Trust,
-}
-
 #[derive(Clone, Debug, PartialEq, Args)]
-pub struct HealthSettings {
+pub struct HealthConfig {
     /// The URL of the service, with https:// if it uses TLS; overrides --listen [default: this machine, according to the settings of the server]
     #[arg(short, env, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
     server: Option<String>,
     #[command(flatten)]
-    trust: TrustSettings,
+    pub trust: Trust,
     /// The address that the server on this machine listens on
     #[arg(env, default_value = DEFAULT_LISTEN, value_parser = value::address(50051))]
     listen: SocketAddr,
@@ -235,14 +181,17 @@ pub struct HealthSettings {
     file: SettingsFileArg,
 }
 
-impl HealthSettings {
+impl HealthConfig {
     /// Checks the settings against each other.
-    pub fn check(self) -> Checked<HealthConfig> {
-        let server = self
-            .server
-            .unwrap_or_else(|| local_url(self.listen, self.tls_cert_file.is_some()));
-        let trust = self.trust.check(&server)?;
-        Ok(HealthConfig { server, trust })
+    pub fn check(self) -> Result<Self, ConfigError> {
+        fail_if_any(self.trust.faults(&self.server()))?;
+        Ok(self)
+    }
+
+    /// The URL of the server whose health is checked, `http://` or `https://`.
+    pub fn server(&self) -> String {
+        let local = || local_url(self.listen, self.tls_cert_file.is_some());
+        self.server.clone().unwrap_or_else(local)
     }
 }
 

@@ -38,58 +38,27 @@ pub enum ConfigError {
     Settings(Vec<String>),
 }
 
-/// A value, or what is wrong with settings, a line each.
-pub(super) type Checked<T> = Result<T, Vec<String>>;
-
 /// The line about a wrong value.
-pub(super) fn wrong(
-    setting: impl Display,
-    value: impl Display,
-    expected: impl Display,
-) -> Vec<String> {
+pub(super) fn wrong(setting: impl Display, value: impl Display, expected: impl Display) -> String {
     let value = value.to_string();
-    vec![format!("{setting} is {value:?}: it must be {expected}")]
+    format!("{setting} is {value:?}: it must be {expected}")
 }
 
 /// The line about a setting that is missing.
-pub(super) fn unset(setting: impl Display, expected: impl Display) -> Vec<String> {
-    vec![format!("{setting} is unset: it must be {expected}")]
+pub(super) fn unset(setting: impl Display, expected: impl Display) -> String {
+    format!("{setting} is unset: it must be {expected}")
 }
 
 /// The line about a setting that is missing although one that needs it is given.
-pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> Vec<String> {
+pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> String {
     unset(setting, format!("set too, as {given} is set"))
 }
 
-/// Two settings, each with its name, that are given both or not at all.
-pub(super) fn pair<T>(
-    (one_name, one): (&str, Option<T>),
-    (other_name, other): (&str, Option<T>),
-) -> Checked<Option<(T, T)>> {
-    match (one, other) {
-        (Some(one), Some(other)) => Ok(Some((one, other))),
-        (Some(_), None) => Err(unset_beside(other_name, one_name)),
-        (None, Some(_)) => Err(unset_beside(one_name, other_name)),
-        (None, None) => Ok(None),
-    }
-}
-
-/// Both values, or what is wrong with either.
-pub(super) fn both<A, B>(one: Checked<A>, other: Checked<B>) -> Checked<(A, B)> {
-    match (one, other) {
-        (Ok(one), Ok(other)) => Ok((one, other)),
-        (one, other) => {
-            let faults = one.err().into_iter().chain(other.err());
-            Err(faults.flatten().collect())
-        }
-    }
-}
-
-/// Nothing, if nothing is wrong.
-pub(super) fn none_of(faults: Vec<String>) -> Checked<()> {
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(faults),
+pub(super) fn fail_if_any(faults: Vec<String>) -> Result<(), ConfigError> {
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(ConfigError::Settings(faults))
     }
 }
 
@@ -124,7 +93,7 @@ pub fn read(program: Command) -> Result<ArgMatches, ConfigError> {
     faults.extend(unknown_variables(&program));
     let arguments = command.get_arguments();
     faults.extend(arguments.flat_map(|argument| wrong_values(argument, given, &file)));
-    none_of(faults).map_err(ConfigError::Settings)?;
+    fail_if_any(faults)?;
     let set_default = |setting| file.set_default(setting);
     let program = match is_named {
         true => program.mut_subcommands(|command| command.mut_args(set_default)),

@@ -15,7 +15,7 @@ use super::{
     AuthMode, DatabaseUrl,
     auth::AuthSettings,
     names::with_uniform_names,
-    read::{Checked, both, none_of, pair, unset_beside, wrong},
+    read::{ConfigError, fail_if_any, unset_beside, wrong},
     settings_file::SettingsFileArg,
     value,
 };
@@ -193,19 +193,24 @@ struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// A pair of files, or nothing at all.
-    fn check(self) -> Checked<Option<Tls>> {
+    /// A certificate and its key, or nothing at all.
+    fn check(self) -> Result<Option<Tls>, String> {
         const CERT_FILE: &str = "EXPERTISE_TLS_CERT_FILE";
-        let cert_file = (CERT_FILE, self.tls_cert_file);
-        let key_file = ("EXPERTISE_TLS_KEY_FILE", self.tls_key_file);
-        match (pair(cert_file, key_file)?, self.tls_client_ca_file) {
-            (Some((cert_file, key_file)), client_ca_file) => Ok(Some(Tls {
+        const KEY_FILE: &str = "EXPERTISE_TLS_KEY_FILE";
+        match (
+            self.tls_cert_file,
+            self.tls_key_file,
+            self.tls_client_ca_file,
+        ) {
+            (Some(cert_file), Some(key_file), client_ca_file) => Ok(Some(Tls {
                 cert_file,
                 key_file,
                 client_ca_file,
             })),
-            (None, Some(_)) => Err(unset_beside(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE")),
-            (None, None) => Ok(None),
+            (Some(_), None, _) => Err(unset_beside(KEY_FILE, CERT_FILE)),
+            (None, Some(_), _) => Err(unset_beside(CERT_FILE, KEY_FILE)),
+            (None, None, Some(_)) => Err(unset_beside(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE")),
+            (None, None, None) => Ok(None),
         }
     }
 }
@@ -237,18 +242,23 @@ pub fn server_settings() -> Vec<Arg> {
 
 impl ServerSettings {
     /// Checks the settings against each other.
-    pub fn check(self) -> Checked<Config> {
+    pub fn check(self) -> Result<Config, ConfigError> {
         let config = self.config;
         let mut faults = config.database.url.faults();
-        faults.extend(config.limits.faults());
-        faults.extend(config.port_faults());
-        let (auth, tls) = (self.auth.check(config.listen), self.tls.check());
-        let ((), (auth, tls)) = both(none_of(faults), both(auth, tls))?;
-        Ok(Config {
-            auth,
-            tls,
-            ..config
-        })
+        faults.extend(config.limits.fault());
+        faults.extend(config.port_fault());
+        match (self.auth.check(config.listen), self.tls.check()) {
+            (Ok(auth), Ok(tls)) if faults.is_empty() => Ok(Config {
+                auth,
+                tls,
+                ..config
+            }),
+            (auth, tls) => {
+                faults.extend(auth.err().into_iter().flatten());
+                faults.extend(tls.err());
+                Err(ConfigError::Settings(faults))
+            }
+        }
     }
 }
 
@@ -265,36 +275,30 @@ impl Config {
             .mut_args(|setting| setting.env(Resettable::Reset))
             .try_get_matches_from(args)
             .and_then(|matches| ServerSettings::from_arg_matches(&matches))
-            .map_err(|error| vec![error.to_string()])
+            .map_err(ConfigError::from)
             .and_then(ServerSettings::check)
-            .unwrap_or_else(|faults| panic!("{faults:?}"))
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Calls and metrics need a port each.
-    fn port_faults(&self) -> Vec<String> {
-        match self.telemetry.metrics_listen {
-            Some(metrics) if is_same_port(self.listen, metrics) => {
-                let port = self.listen.port();
-                let expected =
-                    format!("another port than {port}, where calls are served (EXPERTISE_LISTEN)");
-                wrong("EXPERTISE_METRICS_LISTEN", metrics, expected)
-            }
-            _ => Vec::new(),
-        }
+    fn port_fault(&self) -> Option<String> {
+        let metrics = self.telemetry.metrics_listen?;
+        let port = self.listen.port();
+        let expected =
+            format!("another port than {port}, where calls are served (EXPERTISE_LISTEN)");
+        is_same_port(self.listen, metrics)
+            .then(|| wrong("EXPERTISE_METRICS_LISTEN", metrics, expected))
     }
 }
 
 impl LimitsConfig {
     /// With less memory for calls in progress than the largest message takes, the server would
     /// refuse every message of that size.
-    fn faults(&self) -> Vec<String> {
+    fn fault(&self) -> Option<String> {
         let (largest, inflight) = (self.max_message_bytes, self.max_inflight_bytes);
-        if inflight >= largest {
-            return Vec::new();
-        }
         let expected =
             format!("at least {largest}, the largest message (EXPERTISE_MAX_MESSAGE_BYTES)");
-        wrong("EXPERTISE_MAX_INFLIGHT_BYTES", inflight, expected)
+        (inflight < largest).then(|| wrong("EXPERTISE_MAX_INFLIGHT_BYTES", inflight, expected))
     }
 }
 
@@ -321,8 +325,8 @@ pub struct DatabaseCommandConfig {
 
 impl DatabaseCommandConfig {
     /// Checks the URL of the database.
-    pub fn check(self) -> Checked<Self> {
-        none_of(self.database.url.faults())?;
+    pub fn check(self) -> Result<Self, ConfigError> {
+        fail_if_any(self.database.url.faults())?;
         Ok(self)
     }
 }

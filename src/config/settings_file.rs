@@ -1,6 +1,10 @@
 //! The settings in the TOML file of `--config`.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{Arg, Args};
 
@@ -28,43 +32,39 @@ pub struct SettingsFile {
 impl SettingsFile {
     /// Reads the file, and finds what is wrong with it.
     pub fn read(path: &OsString) -> (Self, Vec<String>) {
+        let mut faults = Vec::new();
         let mut file = Self {
             path: path.into(),
-            ..Self::default()
+            texts: BTreeMap::new(),
         };
-        let faults = file.read_settings().unwrap_or_else(|reason| {
+        let table = read_table(&file.path).unwrap_or_else(|reason| {
             let expected = format!("a readable TOML file: {reason}");
-            wrong("--config", file.path.display(), expected)
+            faults.push(wrong("--config", file.path.display(), expected));
+            toml::Table::new()
         });
-        (file, faults)
-    }
-
-    /// Reads the settings, and returns what is wrong with some of them. Fails if the file has none.
-    fn read_settings(&mut self) -> Result<Vec<String>, String> {
-        let text = files::read(&self.path).map_err(|error| error.to_string())?;
-        let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
-        let table: toml::Table = text.parse().map_err(|error| toml_reason(&text, &error))?;
         let settings = server_settings();
         let known: Vec<&str> = settings.iter().map(|it| it.get_id().as_str()).collect();
-        let mut faults = Vec::new();
         for (key, value) in table {
-            let name = self.name(&key);
+            let name = file.name(&key);
             let text = match value {
-                _ if !known.contains(&key.as_str()) => Err(unknown(name, &key, &known)),
-                toml::Value::String(text) => Ok(text),
-                toml::Value::Integer(number) => Ok(number.to_string()),
-                toml::Value::Boolean(truth) => Ok(truth.to_string()),
-                _ => Err(format!(
-                    "{name} is of type {}: it must be a string, a whole number or a boolean",
-                    value.type_str()
-                )),
+                _ if !known.contains(&key.as_str()) => {
+                    faults.push(unknown(name, &key, &known));
+                    continue;
+                }
+                toml::Value::String(text) => text,
+                toml::Value::Integer(number) => number.to_string(),
+                toml::Value::Boolean(truth) => truth.to_string(),
+                _ => {
+                    faults.push(format!(
+                        "{name} is of type {}: it must be a string, a whole number or a boolean",
+                        value.type_str()
+                    ));
+                    continue;
+                }
             };
-            match text {
-                Ok(text) => drop(self.texts.insert(key, text)),
-                Err(fault) => faults.push(fault),
-            }
+            file.texts.insert(key, text);
         }
-        Ok(faults)
+        (file, faults)
     }
 
     /// A key as messages name it.
@@ -83,6 +83,12 @@ impl SettingsFile {
             None => setting,
         }
     }
+}
+
+fn read_table(path: &Path) -> Result<toml::Table, String> {
+    let text = files::read(path).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(text).map_err(|_| "it is not UTF-8")?;
+    text.parse().map_err(|error| toml_reason(&text, &error))
 }
 
 /// The parser's message on one line, without the text around it, which may hold a secret.

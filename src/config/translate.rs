@@ -7,8 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     ConnectionConfig, LogConfig, MASK, Secret, TaskRef,
-    connection::ConnectionSettings,
-    read::{Checked, both, none_of, unset, wrong},
+    read::{ConfigError, fail_if_any, unset, wrong},
     value,
 };
 use crate::domain::translation::{Language, MAX_LANGUAGES};
@@ -33,19 +32,12 @@ impl EngineKind {
     }
 }
 
-/// What a run of the automatic translation needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TranslateConfig {
-    pub translation: TranslationConfig,
-    pub connection: ConnectionConfig,
-}
-
 #[derive(Clone, Debug, PartialEq, Args)]
-pub struct TranslateSettings {
+pub struct TranslateConfig {
     #[command(flatten)]
-    translation: TranslationConfig,
+    pub translation: TranslationConfig,
     #[command(flatten)]
-    connection: ConnectionSettings,
+    pub connection: ConnectionConfig,
     #[command(flatten)]
     pub log: LogConfig,
 }
@@ -98,32 +90,29 @@ impl TranslationConfig {
         let mut faults = Vec::new();
         if self.engine_api_key.is_some() && self.engine == EngineKind::Apertium {
             let expected = "left out, as apertium takes none";
-            faults.push(format!(
-                "EXPERTISE_ENGINE_API_KEY is {MASK}: it must be {expected}"
-            ));
+            let fault = format!("EXPERTISE_ENGINE_API_KEY is {MASK}: it must be {expected}");
+            faults.push(fault);
         }
         if self.languages.is_empty() {
             let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
-            faults.extend(unset("EXPERTISE_LANGUAGES", expected));
+            faults.push(unset("EXPERTISE_LANGUAGES", expected));
         }
         let source = &self.source_language;
         if self.languages.contains(source) {
             let expected = "another language than those of EXPERTISE_LANGUAGES";
-            faults.extend(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
+            faults.push(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
         }
         faults
     }
 }
 
-impl TranslateSettings {
+impl TranslateConfig {
     /// Checks the settings against each other.
-    pub fn check(self) -> Checked<TranslateConfig> {
-        let faults = self.translation.faults();
-        let ((), connection) = both(none_of(faults), self.connection.check())?;
-        Ok(TranslateConfig {
-            translation: self.translation,
-            connection,
-        })
+    pub fn check(self) -> Result<Self, ConfigError> {
+        let mut faults = self.translation.faults();
+        faults.extend(self.connection.faults());
+        fail_if_any(faults)?;
+        Ok(self)
     }
 }
 

@@ -69,6 +69,7 @@ impl Engine {
         let TranslateConfig {
             translation,
             connection,
+            ..
         } = config;
         let url = translation.engine_url().to_owned();
         let client = http_client::client(translation.timeout, &url);

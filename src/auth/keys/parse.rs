@@ -11,8 +11,7 @@ use rustls::pki_types::{SubjectPublicKeyInfoDer, alg_id::ECDSA_P256, pem::PemObj
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Key, KeySet};
-use crate::config::Secret;
+use super::Key;
 
 /// Bytes of the modulus of RSA keys with 2048 to 8192 bits.
 const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
@@ -22,15 +21,20 @@ const DER_OVERHEAD_BYTES: usize = 14;
 const POINT_BYTES: usize = 65;
 const ED25519_BYTES: usize = 32;
 
-/// Reads the secret of a file, without the end of its line.
-pub(super) fn secret(text: &[u8]) -> Result<Secret, &'static str> {
-    let text = str::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
-    let secret = Secret::for_signing(text.trim_end_matches(['\r', '\n']));
-    secret.map_err(|_| "its secret is shorter than 32 bytes")
+pub(super) fn secret_key(secret: &[u8]) -> Arc<Key> {
+    key(None, Algorithm::HS256, DecodingKey::from_secret(secret))
+}
+
+fn key(id: Option<String>, algorithm: Algorithm, decoding: DecodingKey) -> Arc<Key> {
+    Arc::new(Key {
+        id,
+        algorithm,
+        decoding,
+    })
 }
 
 /// Reads the public key of a PEM file.
-pub(super) fn public_key(text: &[u8]) -> Result<KeySet, &'static str> {
+pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
     let label = String::from_utf8_lossy(text);
     if label.contains("PRIVATE KEY-----") {
         return Err(
@@ -64,12 +68,12 @@ pub(super) fn public_key(text: &[u8]) -> Result<KeySet, &'static str> {
         .filter(|(algorithm, _)| *algorithm != Algorithm::ES256 || is_p256)
         .filter_map(|(algorithm, key)| Some((algorithm, key.ok()?)))
         .find(|(algorithm, key)| is_usable(*algorithm, key))
-        .map(|(algorithm, key)| KeySet::from_key(algorithm, key))
+        .map(|(algorithm, decoding)| key(None, algorithm, decoding))
         .ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")
 }
 
 /// Reads a key set. Keys of other types or for other purposes are left out; one must remain.
-pub(super) fn key_set(text: &[u8]) -> Result<KeySet, &'static str> {
+pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, &'static str> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
@@ -79,15 +83,12 @@ pub(super) fn key_set(text: &[u8]) -> Result<KeySet, &'static str> {
     let keys: Vec<_> = set.keys.into_iter().filter_map(web_key).collect();
     match keys.is_empty() {
         true => Err("it has no usable key"),
-        false => Ok(KeySet {
-            keys,
-            serves_any_id: false,
-        }),
+        false => Ok(keys),
     }
 }
 
-fn web_key(key: Value) -> Option<Arc<Key>> {
-    let jwk: Jwk = serde_json::from_value(key).ok()?;
+fn web_key(value: Value) -> Option<Arc<Key>> {
+    let jwk: Jwk = serde_json::from_value(value).ok()?;
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
@@ -111,13 +112,7 @@ fn web_key(key: Value) -> Option<Arc<Key>> {
         decoding = DecodingKey::from_rsa_raw_components(n, e);
     }
     let is_verifying = is_for_tokens && is_usable(algorithm, &decoding);
-    is_verifying.then(|| {
-        Arc::new(Key {
-            id: jwk.common.key_id,
-            algorithm,
-            decoding,
-        })
-    })
+    is_verifying.then(|| key(jwk.common.key_id, algorithm, decoding))
 }
 
 fn without_leading_zeros(number: &[u8]) -> &[u8] {
