@@ -5,7 +5,6 @@ mod layers;
 mod listen;
 mod operations;
 mod reflection;
-mod routes;
 mod tls;
 
 use std::{

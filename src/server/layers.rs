@@ -16,6 +16,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::Either};
 use http::{HeaderValue, Request, Response};
+use tokio::sync::SetOnce;
 use tonic::{Status, body::Body, codegen::Service, service::Routes};
 use tonic_web::GrpcWebLayer;
 use tower::{Layer, ServiceBuilder, layer::layer_fn, service_fn};
@@ -23,10 +24,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
 use self::metrics::CallMetrics;
 pub use self::probes::MAX_PROBE_BYTES;
-use super::{
-    health::HealthMonitor,
-    routes::{ContractRoutes, contract},
-};
+use super::health::HealthMonitor;
 use crate::{
     auth::Authenticator, call_context::CallContext, call_limits::CallLimits, config::Config,
     proto::decoded_size::DecodedSizes,
@@ -38,7 +36,7 @@ pub struct LayerState {
     pub limits: &'static CallLimits,
     pub metrics: CallMetrics,
     /// The services of the contract, once the database is open.
-    pub contract: ContractRoutes,
+    pub contract: SetOnce<Routes>,
     health: HealthMonitor,
     sizes: DecodedSizes,
     request_timeout: Duration,
@@ -56,7 +54,7 @@ impl LayerState {
             authenticator,
             limits: CallLimits::new(config.limits.max_inflight_bytes),
             metrics: CallMetrics::new(),
-            contract: ContractRoutes::new(),
+            contract: SetOnce::new(),
             health,
             sizes: DecodedSizes::for_api(),
             request_timeout: config.limits.request_timeout,
@@ -80,9 +78,10 @@ pub fn port(
         .layer(layer(state, record::record))
         .layer(layer(state, deadline::enforce))
         .layer(layer(state, authenticate::authenticate))
-        // The message is received, and the call waits for a permit.
-        .layer(layer(state, admit::admit))
-        .service(service_fn(move |request| contract(state, request)));
+        // The message is received, the call waits for a permit, and its service is called.
+        .service(service_fn(move |request| {
+            admit::admit(state, request).map(into_response)
+        }));
     ServiceBuilder::new()
         .option_layer(cors(cors_origins))
         .layer(layer(state, protocol::require_grpc))
@@ -117,6 +116,10 @@ fn cors(origins: &[HeaderValue]) -> Option<CorsLayer> {
 /// The response to a call, or the error that becomes one.
 pub type Outcome = Result<Response<Body>, Status>;
 
+fn into_response(outcome: Outcome) -> Result<Response<Body>, Infallible> {
+    Ok(outcome.unwrap_or_else(Status::into_http))
+}
+
 /// A layer that is an asynchronous function of the state, a request, and the service below it.
 fn layer<S, F, R>(
     state: &'static LayerState,
@@ -129,10 +132,7 @@ where
 {
     layer_fn(move |next: S| {
         let function = function.clone();
-        service_fn(move |request| {
-            let outcome = function(state, request, next.clone());
-            outcome.map(|outcome| Ok(outcome.unwrap_or_else(Status::into_http)))
-        })
+        service_fn(move |request| function(state, request, next.clone()).map(into_response))
     })
 }
 

@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{Stream, StreamExt, task::AtomicWaker};
+use futures_util::{Stream, StreamExt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    time::{Instant, Sleep, sleep, sleep_until, timeout},
+    time::{Instant, Sleep, sleep, timeout},
 };
 use tonic::transport::server::{Connected, TcpIncoming};
 use tracing::{debug, warn};
@@ -133,34 +133,12 @@ trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// The other end of a connection.
-#[derive(Clone)]
-pub struct Peer(Arc<PeerState>);
-
-struct PeerState {
-    address: SocketAddr,
-    is_closing: AtomicBool,
-    reader: AtomicWaker,
-}
-
-impl Peer {
-    pub fn address(&self) -> SocketAddr {
-        self.0.address
-    }
-
-    /// Makes the next read fail, which ends the connection.
-    pub fn close(&self) {
-        self.0.is_closing.store(true, Relaxed);
-        self.0.reader.wake();
-    }
-}
-
-/// A connection. Reading fails when the peer is silent for too long or [`Peer::close`] is called.
+/// A connection. Reading fails when the peer is silent for too long.
 pub struct Connection {
     stream: Box<dyn Transport>,
-    peer: Peer,
-    last_read: Instant,
+    peer: SocketAddr,
     max_silence: Duration,
+    /// Completes when the peer has been silent for too long.
     silence: Pin<Box<Sleep>>,
     // Dropped after the stream, which has its descriptor until then.
     _permit: Permit,
@@ -174,7 +152,7 @@ impl Connection {
         tls: Option<ServerTls>,
         max_silence: Duration,
     ) -> Option<Self> {
-        let address = stream.peer_addr().ok()?;
+        let peer = stream.peer_addr().ok()?;
         // Probes of the port send nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
         if !matches!(first_byte, Ok(Ok(1))) {
@@ -188,33 +166,27 @@ impl Connection {
                 match timeout(HANDSHAKE_TIMEOUT, handshake).await {
                     Ok(Ok(stream)) => Box::new(stream),
                     failed => {
-                        tls.log_failed_handshake(address, failed.ok().and_then(Result::err));
+                        tls.log_failed_handshake(peer, failed.ok().and_then(Result::err));
                         return None;
                     }
                 }
             }
         };
-        let now = Instant::now();
         Some(Self {
             stream,
-            peer: Peer(Arc::new(PeerState {
-                address,
-                is_closing: AtomicBool::new(false),
-                reader: AtomicWaker::new(),
-            })),
-            last_read: now,
+            peer,
             max_silence,
-            silence: Box::pin(sleep_until(now + max_silence)),
+            silence: Box::pin(sleep(max_silence)),
             _permit: permit,
         })
     }
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Peer;
+    type ConnectInfo = SocketAddr;
 
-    fn connect_info(&self) -> Peer {
-        self.peer.clone()
+    fn connect_info(&self) -> SocketAddr {
+        self.peer
     }
 }
 
@@ -224,23 +196,14 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.peer.0.reader.register(context.waker());
-        if self.peer.0.is_closing.load(Relaxed) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if polled.is_ready() {
-            self.last_read = Instant::now();
-            return polled;
-        }
-        while self.silence.as_mut().poll(context).is_ready() {
-            let until = self.last_read + self.max_silence;
-            if Instant::now() >= until {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
+            let until = Instant::now() + self.max_silence;
             self.silence.as_mut().reset(until);
+        } else if self.silence.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        Poll::Pending
+        polled
     }
 }
 

@@ -21,8 +21,8 @@ use http::{
 };
 use prometheus_client::{
     encoding::text::{encode_eof, encode_registry},
-    metrics::{gauge::Gauge, info::Info},
-    registry::{Registry, Unit},
+    metrics::info::Info,
+    registry::Registry,
 };
 use tokio::net::TcpListener;
 
@@ -59,10 +59,6 @@ impl OperationsEndpoint {
         let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The version that runs", build);
-        let limit = Gauge::<i64>::default();
-        limit.set(i64::try_from(calls.limits.memory.max()).unwrap_or(i64::MAX));
-        let help = "Most bytes that calls hold at once";
-        registry.register_with_unit("inflight_limit", help, Unit::Bytes, limit);
         let help = "Calls that were refused with OVERLOADED, by the limit that was reached";
         registry.register("rejected_calls", help, calls.limits.rejected.clone());
         Arc::new(Self {
@@ -108,8 +104,8 @@ impl OperationsEndpoint {
             store.sample_connections();
             encode_registry(&mut text, registry)?;
         }
-        sampled::write_process(&mut text, self.started)?;
-        self.write_server(&mut text)?;
+        encode_registry(&mut text, &sampled::sample_process(self.started))?;
+        encode_registry(&mut text, &self.sample_server())?;
         encode_eof(&mut text)?;
         Ok(text)
     }

@@ -10,7 +10,7 @@ use std::{
 
 use humantime::format_rfc3339_seconds;
 use rustls::{
-    CertificateError, InconsistentKeys, RootCertStore, ServerConfig,
+    InconsistentKeys, RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
@@ -89,9 +89,10 @@ impl ServerTls {
         }
         failures.logged = Some(Instant::now());
         let unlogged = std::mem::take(&mut failures.unlogged);
-        let cause = error.map_or("the client did not complete it in time", |error| {
-            handshake_cause(&error)
-        });
+        let cause = error.map_or(
+            "the client did not complete it in time".to_owned(),
+            |error| error.to_string(),
+        );
         info!(%peer, cause, unlogged, "the TLS handshake failed");
     }
 }
@@ -153,9 +154,10 @@ impl Source for Tls {
 /// Reads certificates and keys, and returns their bytes, too.
 fn read(tls: &Tls) -> Result<(TlsFiles, Vec<u8>), TlsError> {
     let chain_pem = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
-    let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain_pem).collect();
-    let chain: Vec<CertificateDer> =
-        chain.map_err(|_| TlsError::CertificateOrKey(MALFORMED_CERTIFICATE))?;
+    // `pem` has read them all.
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain_pem)
+        .flatten()
+        .collect();
     let key_pem = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
     let key = PrivateKeyDer::from_pem_slice(&key_pem)
         .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
@@ -201,43 +203,5 @@ fn why_unusable(error: &rustls::Error) -> &'static str {
         rustls::Error::InvalidCertificate(_) => MALFORMED_CERTIFICATE,
         rustls::Error::General(_) => UNUSABLE_KEY,
         _ => "the certificate or the key cannot be used",
-    }
-}
-
-/// Why a handshake failed, without the words of rustls.
-fn handshake_cause(error: &io::Error) -> &'static str {
-    use CertificateError::{
-        Expired, ExpiredContext, NotValidYet, NotValidYetContext, UnknownIssuer,
-    };
-    use rustls::Error::{
-        AlertReceived, InvalidCertificate, InvalidMessage, NoApplicationProtocol,
-        NoCertificatesPresented, PeerIncompatible,
-    };
-    let tls = error.get_ref().and_then(|error| error.downcast_ref());
-    match tls {
-        None => "the client ended the connection",
-        Some(NoCertificatesPresented) => {
-            "the client sent no certificate, which EXPERTISE_TLS_CLIENT_CA_FILE requires"
-        }
-        Some(InvalidCertificate(Expired | ExpiredContext { .. })) => {
-            "the client's certificate has expired"
-        }
-        Some(InvalidCertificate(NotValidYet | NotValidYetContext { .. })) => {
-            "the client's certificate is not valid yet"
-        }
-        Some(InvalidCertificate(UnknownIssuer)) => {
-            "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate"
-        }
-        Some(InvalidCertificate(_)) => {
-            "the client's certificate is not accepted: check that it is one for clients"
-        }
-        Some(AlertReceived(_)) => {
-            "the client refused the handshake: perhaps it does not trust the certificate in \
-             EXPERTISE_TLS_CERT_FILE, or the certificate is for another server name"
-        }
-        Some(InvalidMessage(_)) => "the client does not use TLS: its URL must be https",
-        Some(NoApplicationProtocol) => "the client offers neither HTTP/2 nor HTTP/1.1 by ALPN",
-        Some(PeerIncompatible(_)) => "client and server have no TLS version or cipher in common",
-        Some(_) => "the client does not follow the protocol",
     }
 }

@@ -1,21 +1,24 @@
 //! Receives the message of a call, and has the call wait for a permit. What the server has no capacity
 //! for is refused with OVERLOADED.
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tonic::{Code, Status, body::Body};
+use tokio::time::timeout;
+use tonic::{Code, Status, body::Body, codegen::Service};
 
-use super::{LayerState, Next, Outcome, current_call, message, run};
+use super::{LayerState, Outcome, current_call, message};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage},
     grpc::status,
-    server::{health::HealthState, routes},
+    server::health::HealthState,
 };
 
+/// How long a call waits for the database to be opened before it answers UNAVAILABLE.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest request of all rpcs except [`LARGE_REQUESTS`].
 const MAX_OTHER_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// The rpcs whose requests carry guides, bodies or conditions.
@@ -35,7 +38,8 @@ const MAX_DECODED_RATIO: usize = 3;
 /// Elements of shorter messages are not counted.
 const MIN_COUNTED_BYTES: usize = 4 * 1024;
 
-pub async fn admit(state: &'static LayerState, request: Request<Body>, next: impl Next) -> Outcome {
+/// Calls a service once the call is admitted.
+pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcome {
     if state.health.state() == HealthState::DatabaseDown {
         return Err(Error::Unavailable(Outage::Unreachable).into());
     }
@@ -44,7 +48,9 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>, next: imp
     let caller =
         caller.ok_or_else(|| status::credentials_missing("the call has no credentials"))?;
     call.hold(state.limits.place(&caller.account)?);
-    routes::wait_until_open(state).await?;
+    // A call that waits here is not in work.
+    let opened = timeout(OPENING_TIMEOUT, state.contract.wait()).await;
+    let mut services = opened.map_err(|_| status::store_not_open())?.clone();
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let max_bytes = match LARGE_REQUESTS.contains(&path) {
@@ -67,7 +73,7 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>, next: imp
     CallContext::note_size(decoded);
     let request = Request::from_parts(head, Body::new(Full::new(message)));
     let work = pin!(async {
-        let response = run(next, request).await?;
+        let Ok(response) = services.call(request).await;
         if response.headers().contains_key(Status::GRPC_STATUS) {
             return Ok(response);
         }

@@ -6,7 +6,7 @@ use futures_util::stream;
 use http::{HeaderMap, Request};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt, StreamBody};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tonic::{Status, body::Body};
 
 use super::{LayerState, Next, Outcome, deadline, protocol, run};
@@ -57,20 +57,15 @@ pub async fn bound(state: &'static LayerState, request: Request<Body>, next: imp
 fn until(at: Instant, source: DeadlineSource, body: Body) -> Body {
     let frames = stream::unfold(Some(body), move |body| async move {
         let mut body = body?;
-        let in_time = async {
+        tokio::select! {
             // A peer that reads slowly may always have a frame ready.
-            match Instant::now() < at {
-                true => timeout_at(at, body.frame()).await.ok(),
-                false => None,
-            }
-        };
-        match in_time.await {
-            Some(frame) => Some((frame?, Some(body))),
-            None => {
+            biased;
+            () = sleep_until(at) => {
                 let mut trailers = HeaderMap::new();
                 let added = exceeded(source).add_header(&mut trailers);
                 Some((added.map(|()| Frame::trailers(trailers)), None))
             }
+            frame = body.frame() => Some((frame?, Some(body))),
         }
     });
     Body::new(StreamBody::new(frames))

@@ -2,17 +2,18 @@
 //! call ends, however it ends.
 
 use std::{
+    net::SocketAddr,
     panic::AssertUnwindSafe,
-    pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    task::{Context, Poll},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    task::Poll,
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures_util::FutureExt;
-use http::Request;
-use http_body::{Body as HttpBody, Frame};
+use futures_util::{FutureExt, stream};
+use http::{HeaderMap, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use opentelemetry::{context::FutureExt as _, trace::TraceContextExt};
 use tokio::{task::JoinSet, time::sleep};
 use tonic::{Code, Status, body::Body};
@@ -21,13 +22,12 @@ use tracing::{Instrument, debug, error, field, info, info_span};
 use uuid::Uuid;
 
 use super::{LayerState, Next, Outcome, metrics::RpcMetrics, run};
-use crate::{
-    call_context::CallContext, grpc::status, proto::code_name, server::listen::Peer, telemetry,
-};
+use crate::{call_context::CallContext, grpc::status, proto::code_name, telemetry};
 
 /// The longest path that is repeated in a log line or an answer.
 const MAX_PATH_BYTES: usize = 200;
-/// A response of more bytes holds memory that others need until its peer has read it.
+/// A larger response holds memory that others need until its peer has read it. It is sent in chunks of
+/// this size.
 const MAX_UNWATCHED_BYTES: usize = 64 * 1024;
 /// A peer has the time limit of a call plus this time to read such a response.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ pub async fn record(
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),
-        peer: request.extensions().get::<Peer>().cloned(),
+        peer: request.extensions().get::<SocketAddr>().copied(),
         trace: trace.clone(),
         sent_bytes: 0,
         outcome: None,
@@ -70,15 +70,17 @@ pub async fn record(
     };
     // An error is in the headers. Any other response has a body, whose trailers end the call.
     let Some(status) = Status::from_header_map(response.headers()) else {
-        let read_timeout = state.request_timeout + READ_TIMEOUT;
-        return Ok(response.map(|inner| {
-            Body::new(RecordedBody {
-                inner,
-                record,
-                read_timeout,
-                unsent: Bytes::new(),
-            })
-        }));
+        let (head, body) = response.into_parts();
+        // `admit` has collected it.
+        let body = body.collect().await?;
+        record.call.end_work();
+        let unread = UnreadResponse {
+            trailers: body.trailers().cloned(),
+            data: body.to_bytes(),
+            record,
+        };
+        let body = unread.into_body(state.request_timeout + READ_TIMEOUT);
+        return Ok(Response::from_parts(head, body));
     };
     if status.code() != Code::Ok && status.details().is_empty() {
         let status = with_details(&status, &record.call);
@@ -112,7 +114,7 @@ fn with_details(status: &Status, call: &CallContext) -> Status {
 /// What is recorded of a call. If it is dropped before [`CallRecord::end`], the client has cancelled.
 struct CallRecord {
     call: Arc<CallContext>,
-    peer: Option<Peer>,
+    peer: Option<SocketAddr>,
     sent_bytes: usize,
     outcome: Option<(Code, String)>,
     metrics: &'static RpcMetrics,
@@ -147,7 +149,7 @@ impl Drop for CallRecord {
             reason,
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
-            peer = self.peer.as_ref().map(|peer| field::display(peer.address())),
+            peer = self.peer.map(field::display),
             request_id = %call.id,
             trace_id = self.trace.has_active_span().then(|| field::display(trace_id)),
             bytes_in = call.received_bytes.load(Relaxed),
@@ -159,84 +161,62 @@ impl Drop for CallRecord {
     }
 }
 
-/// The body of a response, whose trailers end the call.
-struct RecordedBody {
-    inner: Body,
-    record: CallRecord,
-    read_timeout: Duration,
-    /// The rest of a response that is sent in chunks.
-    unsent: Bytes,
-}
-
-impl RecordedBody {
-    /// Data that waits for the peer to take it. The transport may keep it after the body is
-    /// dropped, so it holds what the call holds.
-    fn send(&mut self, mut data: Bytes) -> Bytes {
-        let CallRecord { call, peer, .. } = &self.record;
-        call.end_work();
-        if (SPLIT_CHUNK_BYTES..=MAX_SPLIT_BYTES).contains(&data.len()) {
-            self.unsent = data.split_off(SPLIT_CHUNK_BYTES);
-        }
-        let Some(peer) = peer.clone().filter(|_| data.len() > MAX_UNWATCHED_BYTES) else {
-            return data;
-        };
-        let read_timeout = self.read_timeout;
-        let mut timer = JoinSet::new();
-        timer.spawn(async move {
-            sleep(read_timeout).await;
-            info!(peer = %peer.address(), "a connection is closed: its peer does not read its responses");
-            peer.close();
-        });
-        Bytes::from_owner(UnreadResponse {
-            data,
-            _timer: timer,
-            _call: Arc::clone(call),
-        })
-    }
-}
-
-impl HttpBody for RecordedBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if !self.unsent.is_empty() {
-            let bytes = self.unsent.len().min(SPLIT_CHUNK_BYTES);
-            return Poll::Ready(Some(Ok(Frame::data(self.unsent.split_to(bytes)))));
-        }
-        let polled = Pin::new(&mut self.inner).poll_frame(context);
-        polled.map_ok(|frame| match frame.into_data() {
-            Ok(data) => {
-                self.record.sent_bytes += data.len();
-                Frame::data(self.send(data))
-            }
-            Err(frame) => {
-                if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
-                    self.record.end(&status);
-                }
-                frame
-            }
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.unsent.is_empty() && self.inner.is_end_stream()
-    }
-}
-
-/// A large response. The connection of a peer that does not read it in time is closed.
+/// What the transport has not taken of a response. The trailers end the call.
 struct UnreadResponse {
     data: Bytes,
-    /// Aborted when it is dropped.
-    _timer: JoinSet<()>,
-    _call: Arc<CallContext>,
+    trailers: Option<HeaderMap>,
+    record: CallRecord,
 }
 
-impl AsRef<[u8]> for UnreadResponse {
-    fn as_ref(&self) -> &[u8] {
-        &self.data
+impl UnreadResponse {
+    /// The body of the response. The transport takes a chunk of a large response when the peer has read
+    /// the one before. The rest is dropped, with what the call holds, if the peer does not read it in
+    /// time.
+    fn into_body(self, read_timeout: Duration) -> Body {
+        let is_large = self.data.len() > MAX_UNWATCHED_BYTES;
+        let unread = Arc::new(Mutex::new(Some(self)));
+        let mut timer = JoinSet::new();
+        if is_large {
+            let unread = Arc::clone(&unread);
+            timer.spawn(async move {
+                sleep(read_timeout).await;
+                let unread = unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let peer = unread
+                    .and_then(|unread| unread.record.peer)
+                    .map(field::display);
+                info!(peer, "a response is dropped: its peer does not read it");
+            });
+        }
+        let frames = stream::poll_fn(move |_| {
+            // Aborted when the body is dropped.
+            let _timer = &timer;
+            let mut unread = unread.lock().unwrap_or_else(PoisonError::into_inner);
+            Poll::Ready(match unread.as_mut() {
+                Some(unread) => unread.next_frame(is_large).map(Ok),
+                None => Some(Err(Status::cancelled("the response was not read in time"))),
+            })
+        });
+        Body::new(StreamBody::new(frames))
+    }
+
+    fn next_frame(&mut self, is_large: bool) -> Option<Frame<Bytes>> {
+        if self.data.is_empty() {
+            let trailers = self.trailers.take()?;
+            if let Some(status) = Status::from_header_map(&trailers) {
+                self.record.end(&status);
+            }
+            return Some(Frame::trailers(trailers));
+        }
+        let max_bytes = match self.data.len() {
+            ..=MAX_SPLIT_BYTES => SPLIT_CHUNK_BYTES,
+            _ => MAX_UNWATCHED_BYTES,
+        };
+        let chunk = self.data.split_to(max_bytes.min(self.data.len()));
+        self.record.sent_bytes += chunk.len();
+        Some(Frame::data(match is_large {
+            // A part of the response would keep all of it in memory.
+            true => Bytes::copy_from_slice(&chunk),
+            false => chunk,
+        }))
     }
 }
