@@ -7,15 +7,11 @@ mod jwt;
 mod keys;
 mod signatures;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::SystemTime};
 
 use http::HeaderMap;
 
-pub use self::{
-    jwt::Tokens,
-    keys::{KeyError, KeysRead},
-    signatures::sign,
-};
+pub use self::{jwt::Tokens, keys::KeyError, signatures::sign};
 pub use crate::{
     config::{KeySource, TokenConfig, TokenGrant},
     domain::caller::{Caller, Scope, Subject},
@@ -46,11 +42,11 @@ impl Authenticator {
         }
     }
 
-    /// When the keys that verify tokens were read; `None` without tokens.
-    pub fn keys_read(&self) -> Option<KeysRead> {
+    /// What the keys that verify tokens were read from, and when; `None` without tokens.
+    pub fn keys_read(&self) -> Option<(&'static str, SystemTime)> {
         match self {
             Self::Header => None,
-            Self::Jwt(tokens) => Some(tokens.keys_read()),
+            Self::Jwt(tokens) => Some(tokens.keys.source_and_time()),
         }
     }
 }

@@ -178,8 +178,9 @@ impl CallContext {
             progress.server_deadline = Instant::now() + call.time_limit;
         }
         if let Some(caller) = call.caller.get() {
-            call.hold(call.limits.place(&caller.account)?);
-            call.hold(call.limits.work(&caller.account, call.half_time()).await?);
+            let (limits, account) = (call.limits, &caller.account);
+            call.hold(limits.begin_call(account)?);
+            call.hold(limits.begin_work(account, call.half_time()).await?);
         }
         Ok(is_ready)
     }
@@ -302,10 +303,15 @@ impl WorkMemory {
     }
 
     /// Holds this many additional bytes for this resource. Fails as [`Self::grow`] does, and with
-    /// [`Error::TooLarge`] if they would never fit in addition to the `other` bytes that this call holds.
-    pub fn hold(&mut self, resource: SizedResource, bytes: usize, other: usize) -> Result<()> {
+    /// [`Error::TooLarge`] if they would never fit in addition to the `other_bytes` that this call holds.
+    pub fn grow_within(
+        &mut self,
+        resource: SizedResource,
+        bytes: usize,
+        other_bytes: usize,
+    ) -> Result<()> {
         let limit = self.limit();
-        if bytes.saturating_add(other) > limit {
+        if bytes.saturating_add(other_bytes) > limit {
             return Err(Error::TooLarge { resource, limit });
         }
         self.grow(bytes)

@@ -27,11 +27,6 @@ const MESSAGE_SHARE: usize = 8;
 /// From this many accounts on, accounts without calls are forgotten.
 const MAX_KNOWN_ACCOUNTS: usize = 1024;
 
-/// One account may take three quarters of a limit.
-const fn account_share(all: usize) -> usize {
-    all - all / 4
-}
-
 /// Calls that were rejected, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
 
@@ -145,16 +140,16 @@ impl CallLimits {
         Box::leak(Box::new(limits))
     }
 
-    /// Takes a place for a call of the account.
-    pub fn place(&self, account: &AccountId) -> Result<[Permit; 2]> {
+    /// Permits for a call of the account that begins.
+    pub fn begin_call(&self, account: &AccountId) -> Result<[Permit; 2]> {
         let of_account = self.calls_of(account);
         let places = (self.calls.all.try_take(1)).zip(of_account.all.try_take(1));
         let (all, of_account) = places.ok_or_else(|| self.reject("queue_full"))?;
         Ok([all, of_account])
     }
 
-    /// Waits until a call of the account, which has a place, may be worked on, or until the time `until`.
-    pub async fn work(&self, account: &AccountId, until: Instant) -> Result<[Permit; 2]> {
+    /// Waits, at most until the time `until`, for permits to work on a call that has begun.
+    pub async fn begin_work(&self, account: &AccountId, until: Instant) -> Result<[Permit; 2]> {
         let of_account = self.calls_of(account);
         // The permit of the account comes first, so that a busy account does not delay others.
         let permits = async {
@@ -163,6 +158,13 @@ impl CallLimits {
         };
         let permits = timeout_at(until, permits).await;
         permits.map_err(|_| self.reject("queue_timeout"))
+    }
+
+    /// Waits, at most until the time `until`, for bytes of a large message or its elements. What is larger
+    /// than the limit is admitted alone.
+    pub async fn take_bytes(&self, limit: &Limit, bytes: usize, until: Instant) -> Result<Permit> {
+        let permit = timeout_at(until, limit.take(bytes)).await;
+        permit.map_err(|_| self.reject("memory"))
     }
 
     fn calls_of(&self, account: &AccountId) -> CallCounts {
@@ -174,20 +176,11 @@ impl CallLimits {
             // Permits and clones refer to the semaphore.
             accounts.retain(|_, calls| Arc::strong_count(&calls.all.free) > 1);
         }
-        let [all, in_work] = [MAX_CALLS, MAX_CALLS_IN_WORK].map(account_share);
-        let calls = CallCounts {
-            all: Limit::new(all),
-            in_work: Limit::new(in_work),
-        };
+        // One account may take three quarters of a limit.
+        let [all, in_work] = [MAX_CALLS, MAX_CALLS_IN_WORK].map(|max| Limit::new(max - max / 4));
+        let calls = CallCounts { all, in_work };
         accounts.insert(account.clone(), calls.clone());
         calls
-    }
-
-    /// Waits, at most until the time `until`, until there is memory for a large message, or for its elements. What
-    /// is larger than the limit is admitted alone.
-    pub async fn memory_of(&self, limit: &Limit, bytes: usize, until: Instant) -> Result<Permit> {
-        let permit = timeout_at(until, limit.take(bytes)).await;
-        permit.map_err(|_| self.reject("memory"))
     }
 
     /// Counts a call that is rejected.

@@ -3,7 +3,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, PoisonError, RwLock, Weak},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -38,12 +38,13 @@ pub(crate) struct Reloaded<S: Source> {
     last_reading: Mutex<Option<Instant>>,
 }
 
-struct Current<V> {
+pub(crate) struct Current<V> {
     value: Arc<V>,
     /// What the value was made from.
     bytes: Vec<u8>,
-    read_at: SystemTime,
-    changed_at: SystemTime,
+    pub read_at: SystemTime,
+    /// When a read last found a changed value.
+    pub changed_at: SystemTime,
     /// Why the last reload failed.
     problem: Option<String>,
 }
@@ -75,46 +76,33 @@ impl<S: Source> Reloaded<S> {
     }
 
     pub fn value(&self) -> Arc<S::Value> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current.value)
+        Arc::clone(&self.current().value)
     }
 
-    /// When the value was last read.
-    pub fn read_at(&self) -> SystemTime {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        current.read_at
-    }
-
-    /// When a read last found a changed value.
-    pub fn changed_at(&self) -> SystemTime {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        current.changed_at
+    pub fn current(&self) -> RwLockReadGuard<'_, Current<S::Value>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reloads the value, unless a read began within this time.
     pub async fn read_if_due(self: Arc<Self>, min_interval: Duration) {
         let mut last = self.last_reading.lock().await;
         if last.is_none_or(|last| last.elapsed() >= min_interval) {
-            self.read(&mut last).await;
+            *last = Some(Instant::now());
+            self.read().await;
         }
     }
 
     async fn read_at_intervals(reloaded: Weak<Self>, interval: Duration) {
         loop {
             sleep(interval).await;
-            match reloaded.upgrade() {
-                Some(reloaded) => {
-                    reloaded
-                        .read(&mut *reloaded.last_reading.lock().await)
-                        .await
-                }
-                None => return,
-            }
+            let Some(reloaded) = reloaded.upgrade() else {
+                return;
+            };
+            reloaded.read_if_due(Duration::ZERO).await;
         }
     }
 
-    async fn read(&self, last_reading: &mut Option<Instant>) {
-        *last_reading = Some(Instant::now());
+    async fn read(&self) {
         let read = self.source.read().await;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         match read {

@@ -27,7 +27,7 @@ use tracing::{info, warn};
 
 pub use self::tls::TlsError;
 use self::{
-    health::HealthMonitor,
+    health::{HealthMonitor, HealthState},
     layers::{LayerState, MAX_PROBE_BYTES},
     listen::{ConnectionLimit, incoming, listen, listen_advice},
     operations::OperationsEndpoint,
@@ -79,26 +79,18 @@ pub struct Server {
 /// Why a server cannot start. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be listened on.
     #[error("cannot listen on {address}: {}", listen_advice(.setting, .reason))]
     Listen {
-        /// The setting with the address.
         setting: &'static str,
-        /// The address.
         address: SocketAddr,
-        /// The system's error.
         reason: io::Error,
     },
-    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// The keys that verify tokens cannot be read or fetched.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// TLS cannot be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Traces cannot be exported.
     #[error(transparent)]
     Traces(#[from] TracesError),
     /// Reflection cannot describe the contract: a bug.
@@ -123,8 +115,7 @@ impl StartError {
 /// each reason why it would not serve.
 pub async fn check(config: &Config) -> Result<SchemaChange, Vec<StartError>> {
     let mut errors = Vec::<StartError>::new();
-    let tls = open_tls(config).await;
-    errors.extend(tls.err().map(StartError::from));
+    errors.extend(open_tls(config).await.err().map(StartError::from));
     let authenticator = authenticator(&config.auth).await;
     errors.extend(authenticator.err().map(StartError::from));
     match store::check(&config.database.url, config.database.migrate).await {
@@ -256,7 +247,7 @@ impl Server {
             if let Some(endpoint) = endpoint {
                 endpoint.add_store(store.clone());
             }
-            health.start().await;
+            health.set(HealthState::Serving).await;
             let address = config.database.url.address();
             store_tasks.spawn(health.clone().follow_database(store.clone(), address));
             store_tasks.spawn(store.clone().follow_changes());

@@ -12,7 +12,7 @@ use tracing::{debug, info};
 use super::{
     Caller, KeyError, Rejection, TokenConfig,
     claims::Claims,
-    keys::{Key, Keys, KeysRead},
+    keys::{Key, Keys},
     signatures,
 };
 
@@ -34,7 +34,7 @@ const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not suppor
 
 /// Verifies tokens.
 pub struct Tokens {
-    keys: Arc<Keys>,
+    pub(super) keys: Arc<Keys>,
     config: TokenConfig,
 }
 
@@ -50,10 +50,6 @@ impl Tokens {
             keys: Keys::read_or_fetch(&config.key).await?,
             config: config.clone(),
         })
-    }
-
-    pub(super) fn keys_read(&self) -> KeysRead {
-        self.keys.keys_read()
     }
 
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {

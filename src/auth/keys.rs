@@ -116,8 +116,7 @@ impl Source for KeySource {
     }
 
     fn log_failure(&self, error: &KeyError) {
-        let location = self.location();
-        warn!(location, %error, "the keys were not read: the old ones stay");
+        warn!(%error, "the keys were not read: the old ones stay");
     }
 }
 
@@ -158,25 +157,11 @@ async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
         }
     };
     response.await.unwrap_or_else(|error: reqwest::Error| {
-        if error.is_timeout() {
-            let limit = FETCH_TIMEOUT.as_secs();
-            return Err(format!("no full answer within {limit} s"));
-        }
         let error = error.without_url();
         let causes = successors(Some(&error as &dyn Error), |&cause| cause.source());
         let cause = causes.last().map(ToString::to_string).unwrap_or_default();
         Err(format!("no answer: {cause}"))
     })
-}
-
-/// When the current keys were read, and from what.
-#[derive(Clone, Copy, Debug)]
-pub struct KeysRead {
-    /// `secret`, `file` or `url`.
-    pub source: &'static str,
-    /// When a URL was last fetched, the keys of a file last changed, or a secret was read at
-    /// the start.
-    pub at: SystemTime,
 }
 
 /// The current keys.
@@ -193,13 +178,15 @@ impl Keys {
         Self::open(source.clone(), interval).await
     }
 
-    pub fn keys_read(&self) -> KeysRead {
-        let (source, at) = match self.source() {
-            KeySource::Secret(_) => ("secret", self.changed_at()),
-            KeySource::KeySetUrl(_) => ("url", self.read_at()),
-            _ => ("file", self.changed_at()),
-        };
-        KeysRead { source, at }
+    /// What the keys were read from: `secret`, `file` or `url`. And when a URL was last fetched, the
+    /// keys of a file last changed, or a secret was read at the start.
+    pub fn source_and_time(&self) -> (&'static str, SystemTime) {
+        let current = self.current();
+        match self.source() {
+            KeySource::Secret(_) => ("secret", current.changed_at),
+            KeySource::KeySetUrl(_) => ("url", current.read_at),
+            _ => ("file", current.changed_at),
+        }
     }
 
     /// The key with this id and algorithm. A secret, and the key of a PEM file, serve any id. A token

@@ -42,7 +42,7 @@ impl ComparedGuide {
         let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
         let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
         let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
-        memory.hold(SizedResource::Guide, bytes, other)?;
+        memory.grow_within(SizedResource::Guide, bytes, other)?;
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
         // The bytes that it was decoded from are gone.
         drop(guide);
@@ -69,7 +69,7 @@ impl ComparedGuide {
         })?;
         let (etag, bytes) = (GuideEtag::for_guide(&tree), tree.bytes());
         let mut memory = WorkMemory::for_current_call();
-        memory.hold(SizedResource::Guide, 2 * bytes, other)?;
+        memory.grow_within(SizedResource::Guide, 2 * bytes, other)?;
         Ok(Self {
             document: encode::document(tree),
             memory,

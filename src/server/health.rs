@@ -52,11 +52,6 @@ impl HealthMonitor {
         *self.state.borrow()
     }
 
-    /// Reports SERVING: the database has been opened.
-    pub async fn start(&self) {
-        self.set(HealthState::Serving).await;
-    }
-
     /// Pings the database until the future is dropped. `address` names it in the log.
     pub async fn follow_database(self, store: Store, address: String) {
         // The causes of the current outage.
@@ -94,7 +89,7 @@ impl HealthMonitor {
     }
 
     /// Changes the state. Returns whether it has changed.
-    async fn set(&self, state: HealthState) -> bool {
+    pub async fn set(&self, state: HealthState) -> bool {
         let is_changed = self.state.send_replace(state) != state;
         if is_changed {
             self.report(match state {

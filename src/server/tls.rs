@@ -87,13 +87,15 @@ impl ServerTls {
             failures.unlogged += 1;
             return;
         }
-        failures.logged = Some(Instant::now());
-        let unlogged = std::mem::take(&mut failures.unlogged);
-        let cause = error.map_or(
-            "the client did not complete it in time".to_owned(),
+        let cause = error.map_or_else(
+            || "the client did not complete it in time".to_owned(),
             |error| error.to_string(),
         );
-        info!(%peer, cause, unlogged, "the TLS handshake failed");
+        info!(%peer, cause, unlogged = failures.unlogged, "the TLS handshake failed");
+        *failures = HandshakeFailures {
+            logged: Some(Instant::now()),
+            unlogged: 0,
+        };
     }
 }
 

@@ -47,7 +47,7 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcom
     let caller = call.caller.get();
     let caller =
         caller.ok_or_else(|| status::credentials_missing("the call has no credentials"))?;
-    call.hold(state.limits.place(&caller.account)?);
+    call.hold(state.limits.begin_call(&caller.account)?);
     // A call that waits here is not in work.
     let opened = timeout(OPENING_TIMEOUT, state.contract.wait()).await;
     let mut services = opened.map_err(|_| status::store_not_open())?.clone();
@@ -64,10 +64,10 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcom
     let counted = message.len().max(message::MAX_SMALL_BYTES);
     if decoded > counted {
         let limit = &state.limits.elements;
-        let permit = state.limits.memory_of(limit, decoded, call.half_time());
+        let permit = state.limits.take_bytes(limit, decoded, call.half_time());
         call.hold([permit.await?]);
     }
-    let permits = state.limits.work(&caller.account, call.half_time());
+    let permits = state.limits.begin_work(&caller.account, call.half_time());
     call.hold(permits.await?);
 
     CallContext::note_size(decoded);

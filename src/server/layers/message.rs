@@ -48,7 +48,7 @@ pub async fn receive(
             if let Some(length) = length {
                 if length > MAX_SMALL_BYTES {
                     let limit = &call.limits.messages;
-                    let permit = call.limits.memory_of(limit, length, call.half_time());
+                    let permit = call.limits.take_bytes(limit, length, call.half_time());
                     call.hold([permit.await?]);
                 }
                 // The system provides the memory as bytes arrive.

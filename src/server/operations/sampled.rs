@@ -46,11 +46,11 @@ impl OperationsEndpoint {
             let expiry = ConstGauge::new(seconds_since_epoch(expiry));
             registry.register("tls_certificate_expiry_timestamp_seconds", help, expiry);
         }
-        if let Some(read) = self.calls.authenticator.keys_read() {
+        if let Some((source, time)) = self.calls.authenticator.keys_read() {
             let help = "When the keys that verify tokens were read, in seconds since 1970";
-            let at = ConstGauge::new(seconds_since_epoch(read.at));
+            let at = ConstGauge::new(seconds_since_epoch(time));
             registry
-                .sub_registry_with_label(("source".into(), read.source.into()))
+                .sub_registry_with_label(("source".into(), source.into()))
                 .register("token_keys_read_timestamp_seconds", help, at);
         }
         registry
