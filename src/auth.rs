@@ -22,7 +22,7 @@ pub enum Authenticator {
     /// Trusts `x-account-id`, `x-subject` and `x-scopes`.
     Header,
     /// Trusts a signed token in `authorization`, and nothing else.
-    Jwt(Box<Tokens>),
+    Jwt(Tokens),
 }
 
 impl Authenticator {

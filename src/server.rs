@@ -12,13 +12,13 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
-    sync::Arc,
-    time::Duration,
+    sync::OnceLock,
+    time::{Duration, SystemTime},
 };
 
 use tokio::{
     net::TcpListener,
-    sync::oneshot,
+    sync::{SetOnce, oneshot},
     task::{JoinHandle, JoinSet},
     time::{Instant, sleep, sleep_until, timeout_at},
 };
@@ -28,9 +28,8 @@ use tracing::{info, warn};
 pub use self::tls::TlsError;
 use self::{
     health::{HealthMonitor, HealthState},
-    layers::{LayerState, MAX_PROBE_BYTES},
+    layers::{CallMetrics, MAX_PROBE_BYTES},
     listen::{ConnectionLimit, incoming, listen, listen_advice},
-    operations::OperationsEndpoint,
     tls::ServerTls,
 };
 use crate::{
@@ -38,6 +37,7 @@ use crate::{
     call_limits::CallLimits,
     config::{AuthMode, Config},
     grpc,
+    proto::decoded_size::DecodedSizes,
     store::{self, OpenError, SchemaChange, Store},
     telemetry::{Traces, TracesError},
 };
@@ -62,16 +62,29 @@ const MAX_HEADER_BYTES: u32 = 40 * 1024;
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
+/// What the parts of a server share. It lives as long as the process, so that no call counts
+/// references.
+struct Shared {
+    config: Config,
+    authenticator: Authenticator,
+    tls: Option<ServerTls>,
+    connections: ConnectionLimit,
+    limits: &'static CallLimits,
+    metrics: CallMetrics,
+    health: HealthMonitor,
+    /// The database and the services of the contract, once it is open.
+    store: OnceLock<Store>,
+    contract: SetOnce<Routes>,
+    started: SystemTime,
+    sizes: DecodedSizes,
+}
+
 /// A server that has opened its ports, and does not serve yet.
 pub struct Server {
-    config: Config,
+    state: &'static Shared,
     listener: TcpListener,
     address: SocketAddr,
-    calls: &'static LayerState,
     health_and_reflection: Routes,
-    tls: Option<ServerTls>,
-    connections: Arc<ConnectionLimit>,
-    health: HealthMonitor,
     operations: Option<(TcpListener, SocketAddr)>,
     traces: Option<Traces>,
 }
@@ -151,14 +164,22 @@ impl Server {
             health_and_reflection = reflection::add(health_and_reflection)?;
         }
         Ok(Self {
-            calls: LayerState::new(&config, authenticator, health.clone()),
-            connections: ConnectionLimit::within_descriptors(config.database.max_connections),
-            config,
+            state: Box::leak(Box::new(Shared {
+                authenticator,
+                tls,
+                connections: ConnectionLimit::within_descriptors(config.database.max_connections),
+                limits: CallLimits::new(config.limits.max_inflight_bytes),
+                metrics: CallMetrics::new(),
+                health,
+                store: OnceLock::new(),
+                contract: SetOnce::new(),
+                started: SystemTime::now(),
+                sizes: DecodedSizes::for_api(),
+                config,
+            })),
             listener,
             address,
             health_and_reflection,
-            tls,
-            health,
             operations,
             traces,
         })
@@ -177,8 +198,8 @@ impl Server {
             "expertise {} listening on {} ({}, auth {}{})",
             env!("CARGO_PKG_VERSION"),
             self.address,
-            self.config.database.url.address(),
-            self.config.auth,
+            self.state.config.database.url.address(),
+            self.state.config.auth,
             metrics.unwrap_or_default(),
         )
     }
@@ -208,48 +229,37 @@ impl Server {
         started: impl FnOnce(),
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), StartError> {
-        let (health, config) = (self.health, self.config);
-        let calls = self.calls;
+        let state = self.state;
+        let Shared { config, health, .. } = state;
         // Dropping it aborts its tasks. The endpoint for operators is served to the end, so that the shutdown
         // can be observed.
         let mut background = JoinSet::new();
-        let endpoint = self.operations.map(|(listener, _)| {
-            let connections = Arc::clone(&self.connections);
-            let endpoint =
-                OperationsEndpoint::new(calls, health.clone(), connections, self.tls.clone());
-            background.spawn(Arc::clone(&endpoint).serve(listener));
-            endpoint
-        });
-        let port = layers::port(calls, &config.cors_origins, self.health_and_reflection);
+        if let Some((listener, _)) = self.operations {
+            background.spawn(operations::serve(listener, state));
+        }
+        let port = layers::port(state, self.health_and_reflection);
         let (drain, draining) = oneshot::channel::<()>();
-        let serving = transport_server(&config).serve_with_incoming_shutdown(
+        let serving = transport_server(config).serve_with_incoming_shutdown(
             port,
-            incoming(
-                self.listener,
-                self.connections,
-                self.tls,
-                config.limits.request_timeout,
-            ),
+            incoming(self.listener, state),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         );
         let serving = tokio::spawn(serving);
         let mut shutdown = pin!(shutdown);
         let store = tokio::select! {
-            store = open_store(&config) => Some(store?),
+            store = open_store(config) => Some(store?),
             () = &mut shutdown => None,
         };
         let mut store_tasks = JoinSet::new();
         if let Some(store) = &store {
             let contract = grpc::routes(store.clone(), config.limits.max_message_bytes);
-            // It is set nowhere else.
-            let _ = calls.contract.set(contract.prepare());
-            if let Some(endpoint) = endpoint {
-                endpoint.add_store(store.clone());
-            }
+            // They are set nowhere else.
+            let _ = state.contract.set(contract.prepare());
+            let _ = state.store.set(store.clone());
             health.set(HealthState::Serving).await;
             let address = config.database.url.address();
-            store_tasks.spawn(health.clone().follow_database(store.clone(), address));
+            store_tasks.spawn(health.follow_database(store.clone(), address));
             store_tasks.spawn(store.clone().follow_changes());
             store_tasks.spawn(store.clone().enforce_retention());
             started();
@@ -264,7 +274,7 @@ impl Server {
         }
         drop(drain);
         let drained = deadline - closing_time(config.limits.shutdown_grace);
-        drain_until(drained, serving, calls.limits).await;
+        drain_until(drained, serving, state.limits).await;
         let close = async {
             if let Some(store) = store
                 && timeout_at(deadline, store.close()).await.is_err()
@@ -301,17 +311,10 @@ fn transport_server(config: &Config) -> transport::Server {
 
 async fn open_store(config: &Config) -> Result<Store, OpenError> {
     Store::open(store::Options {
-        database: config.database.url.clone(),
-        migrate: config.database.migrate,
-        max_connections: config.database.max_connections,
+        database: config.database.clone(),
+        history: config.history.clone(),
         max_message_bytes: config.limits.max_message_bytes,
-        history: store::HistoryOptions {
-            automatic_revisions: config.history.automatic_revisions,
-            checkpoint_interval: config.history.checkpoint_interval,
-            deleted_task_retention: config.history.deleted_task_retention,
-            codec: grpc::GUIDE_CODEC,
-        },
-        changes_retention: config.history.changes_retention,
+        guide_codec: grpc::GUIDE_CODEC,
     })
     .await
 }
@@ -348,18 +351,15 @@ fn closing_time(grace: Duration) -> Duration {
 }
 
 async fn open_tls(config: &Config) -> Result<Option<ServerTls>, TlsError> {
-    match &config.tls {
-        Some(tls) => ServerTls::open(tls).await.map(Some),
-        None => Ok(None),
-    }
+    Ok(match &config.tls {
+        Some(tls) => Some(ServerTls::open(tls).await?),
+        None => None,
+    })
 }
 
 async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
-    match auth {
-        AuthMode::Header => Ok(Authenticator::Header),
-        AuthMode::Jwt(rules) => {
-            let tokens = Tokens::open(rules).await?;
-            Ok(Authenticator::Jwt(Box::new(tokens)))
-        }
-    }
+    Ok(match auth {
+        AuthMode::Header => Authenticator::Header,
+        AuthMode::Jwt(config) => Authenticator::Jwt(Tokens::open(config).await?),
+    })
 }

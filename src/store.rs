@@ -20,7 +20,6 @@ mod write;
 use std::{
     borrow::Cow,
     sync::{Arc, atomic::AtomicBool},
-    time::Duration,
 };
 
 use prometheus_client::registry::Registry;
@@ -29,7 +28,7 @@ use tracing::info;
 
 use crate::{
     analysis_threads::AnalysisThreads,
-    config::{DatabaseUrl, TableLayout},
+    config::{DatabaseConfig, HistoryConfig, TableLayout},
     domain::{
         history::GuideCodec,
         ids::{AccountId, RequestId},
@@ -53,27 +52,12 @@ pub use write::{CreatedRevision, Import, NewRevisionRequest, RestoreRequest};
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub database: DatabaseUrl,
-    /// Whether to bring the schema up to date. Otherwise an old schema is refused.
-    pub migrate: bool,
-    pub max_connections: u32,
+    pub database: DatabaseConfig,
+    pub history: HistoryConfig,
     /// The maximum number of bytes of a message. Larger resources are not stored, as they could never
     /// be read.
     pub max_message_bytes: usize,
-    pub history: HistoryOptions,
-    pub changes_retention: Duration,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct HistoryOptions {
-    /// The maximum number of automatic revisions of a task; 0 disables them.
-    pub automatic_revisions: usize,
-    /// A change first keeps the guide in a checkpoint if its newest revision is older than this;
-    /// zero disables checkpoints.
-    pub checkpoint_interval: Duration,
-    /// How long the history of a deleted task is kept; zero keeps none.
-    pub deleted_task_retention: Duration,
-    pub codec: GuideCodec,
+    pub guide_codec: GuideCodec,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,13 +111,13 @@ impl Store {
     /// refuses an old one. Waits for a PostgreSQL that cannot be reached.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let connect_options = ConnectOptions {
-            max_connections: options.max_connections,
-            migrate: options.migrate,
+            max_connections: options.database.max_connections,
+            migrate: options.database.migrate,
             layout: TableLayout::Plain,
             serves: true,
         };
-        let mut connections = connect::connect(&options.database, &connect_options).await?;
-        let (schema, address) = (schema(), options.database.address());
+        let mut connections = connect::connect(&options.database.url, &connect_options).await?;
+        let (schema, address) = (schema(), options.database.url.address());
         match connections.schema_change {
             SchemaChange::Created => info!("created the schema {schema} in {address}"),
             SchemaChange::Migrated => {
@@ -177,17 +161,14 @@ impl Store {
         self.inner.connections.pools.probe.check().await
     }
 
-    pub fn register(&self, registry: &mut Registry) {
-        self.inner.metrics.register(registry);
-    }
-
-    /// Updates the metrics of connections and waiting calls.
-    pub fn sample_connections(&self) {
+    /// Registers the metrics of the database as they are now.
+    pub fn sample(&self, registry: &mut Registry) {
         let metrics = &self.inner.metrics;
         for (name, pool) in self.inner.connections.named_pools() {
             metrics.sample_pool(name, pool);
         }
         metrics.sample_waiting_calls(self.inner.feed_waits.waiting());
+        metrics.register(registry);
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.

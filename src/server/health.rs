@@ -1,6 +1,6 @@
 //! Health of the server, for load balancers and orchestrators.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::{sync::watch, time::sleep};
 use tonic_health::{
@@ -30,9 +30,8 @@ pub enum HealthState {
 
 /// Sets the health that `grpc.health.v1.Health` reports, for the server, `""`, and each of its
 /// services.
-#[derive(Clone)]
 pub struct HealthMonitor {
-    state: Arc<watch::Sender<HealthState>>,
+    state: watch::Sender<HealthState>,
     reporter: HealthReporter,
 }
 
@@ -41,7 +40,7 @@ impl HealthMonitor {
     pub async fn new() -> (Self, HealthServer<impl Health>) {
         let (reporter, service) = health_reporter();
         let monitor = Self {
-            state: Arc::new(watch::Sender::new(HealthState::Starting)),
+            state: watch::Sender::new(HealthState::Starting),
             reporter,
         };
         monitor.report(ServingStatus::NotServing).await;
@@ -53,7 +52,7 @@ impl HealthMonitor {
     }
 
     /// Pings the database until the future is dropped. `address` names it in the log.
-    pub async fn follow_database(self, store: Store, address: String) {
+    pub async fn follow_database(&self, store: Store, address: String) {
         // The causes of the current outage.
         let mut logged = Vec::new();
         loop {

@@ -1,4 +1,4 @@
-//! The layers that every call passes, listed in [`port`], and the state that they share.
+//! The layers that every call passes, listed in [`port`].
 //!
 //! *Invariant:* credentials, scope and deadline are checked when the headers arrive, before a byte of the
 //! body is read. A service is called when the whole message has arrived and the call has a permit.
@@ -16,59 +16,17 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::Either};
 use http::{HeaderValue, Request, Response};
-use tokio::sync::SetOnce;
 use tonic::{Status, body::Body, codegen::Service, service::Routes};
 use tonic_web::GrpcWebLayer;
 use tower::{Layer, ServiceBuilder, layer::layer_fn, service_fn};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
-use self::metrics::CallMetrics;
-pub use self::probes::MAX_PROBE_BYTES;
-use super::health::HealthMonitor;
-use crate::{
-    auth::Authenticator, call_context::CallContext, call_limits::CallLimits, config::Config,
-    proto::decoded_size::DecodedSizes,
-};
-
-/// What the layers of all calls share.
-pub struct LayerState {
-    pub authenticator: Authenticator,
-    pub limits: &'static CallLimits,
-    pub metrics: CallMetrics,
-    /// The services of the contract, once the database is open.
-    pub contract: SetOnce<Routes>,
-    health: HealthMonitor,
-    sizes: DecodedSizes,
-    request_timeout: Duration,
-    max_message_bytes: usize,
-}
-
-impl LayerState {
-    /// Lives as long as the process, so that no layer counts references.
-    pub fn new(
-        config: &Config,
-        authenticator: Authenticator,
-        health: HealthMonitor,
-    ) -> &'static Self {
-        Box::leak(Box::new(Self {
-            authenticator,
-            limits: CallLimits::new(config.limits.max_inflight_bytes),
-            metrics: CallMetrics::new(),
-            contract: SetOnce::new(),
-            health,
-            sizes: DecodedSizes::for_api(),
-            request_timeout: config.limits.request_timeout,
-            max_message_bytes: config.limits.max_message_bytes,
-        }))
-    }
-}
+pub use self::{metrics::CallMetrics, probes::MAX_PROBE_BYTES};
+use super::Shared;
+use crate::call_context::CallContext;
 
 /// The service of the port: each call passes the layers from top to bottom.
-pub fn port(
-    state: &'static LayerState,
-    cors_origins: &[HeaderValue],
-    health_and_reflection: Routes,
-) -> impl Next + 'static {
+pub fn port(state: &'static Shared, health_and_reflection: Routes) -> impl Next + 'static {
     let mut probes = ServiceBuilder::new()
         .layer(layer(state, probes::bound))
         .service(health_and_reflection.prepare());
@@ -83,7 +41,7 @@ pub fn port(
             admit::admit(state, request).map(into_response)
         }));
     ServiceBuilder::new()
-        .option_layer(cors(cors_origins))
+        .option_layer(cors(&state.config.cors_origins))
         .layer(layer(state, protocol::require_grpc))
         // Translates calls of browsers.
         .layer(GrpcWebLayer::new())
@@ -122,12 +80,12 @@ fn into_response(outcome: Outcome) -> Result<Response<Body>, Infallible> {
 
 /// A layer that is an asynchronous function of the state, a request, and the service below it.
 fn layer<S, F, R>(
-    state: &'static LayerState,
+    state: &'static Shared,
     function: F,
 ) -> impl Layer<S, Service = impl Next + use<S, F, R>>
 where
     S: Next,
-    F: Fn(&'static LayerState, Request<Body>, S) -> R + Clone + Send,
+    F: Fn(&'static Shared, Request<Body>, S) -> R + Clone + Send,
     R: Future<Output = Outcome> + Send,
 {
     layer_fn(move |next: S| {

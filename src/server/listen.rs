@@ -5,10 +5,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     task::{Context, Poll},
     time::Duration,
 };
@@ -23,7 +20,7 @@ use tokio::{
 use tonic::transport::server::{Connected, TcpIncoming};
 use tracing::{debug, warn};
 
-use super::{KEEPALIVE_INTERVAL, StartError, tls::ServerTls};
+use super::{KEEPALIVE_INTERVAL, Shared, StartError};
 use crate::call_limits::{Limit, Permit};
 
 /// The pause after a connection could not be accepted, for example because no file
@@ -51,14 +48,14 @@ pub struct ConnectionLimit {
 impl ConnectionLimit {
     /// As many connections as there are file descriptors for, without those for the database. The process
     /// raises its limit of descriptors.
-    pub fn within_descriptors(database_connections: u32) -> Arc<Self> {
+    pub fn within_descriptors(database_connections: u32) -> Self {
         let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
         let free = raise_descriptor_limit().saturating_sub(reserved);
         let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
-        Arc::new(Self {
+        Self {
             limit: Limit::new(max.clamp(1, MAX_CONNECTIONS)),
             is_full: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Waits until there may be one more connection.
@@ -98,21 +95,15 @@ fn raise_descriptor_limit() -> u64 {
 /// closed.
 pub fn incoming(
     listener: TcpListener,
-    connections: Arc<ConnectionLimit>,
-    tls: Option<ServerTls>,
-    call_time_limit: Duration,
+    state: &'static Shared,
 ) -> impl Stream<Item = io::Result<Connection>> {
-    let max = connections.limit.max();
-    let permitted = move |accepted: io::Result<TcpStream>| {
-        let connections = Arc::clone(&connections);
-        async move {
-            match accepted {
-                Ok(stream) => Some((stream, connections.permit().await)),
-                Err(error) => {
-                    warn!(%error, "a connection was not accepted");
-                    sleep(ACCEPT_RETRY_PAUSE).await;
-                    None
-                }
+    let permitted = move |accepted: io::Result<TcpStream>| async move {
+        match accepted {
+            Ok(stream) => Some((stream, state.connections.permit().await)),
+            Err(error) => {
+                warn!(%error, "a connection was not accepted");
+                sleep(ACCEPT_RETRY_PAUSE).await;
+                None
             }
         }
     };
@@ -121,10 +112,8 @@ pub fn incoming(
         .with_keepalive(Some(KEEPALIVE_INTERVAL))
         .then(permitted)
         .filter_map(ready)
-        .map(move |(stream, permit)| {
-            Connection::open(stream, permit, tls.clone(), MAX_SILENCE + call_time_limit)
-        })
-        .buffer_unordered(max)
+        .map(move |(stream, permit)| Connection::open(stream, permit, state))
+        .buffer_unordered(state.connections.limit.max())
         .filter_map(|connection| ready(connection.map(Ok)))
 }
 
@@ -146,12 +135,7 @@ pub struct Connection {
 
 impl Connection {
     /// The connection, once the peer has sent a byte and completed the TLS handshake, if any.
-    async fn open(
-        stream: TcpStream,
-        permit: Permit,
-        tls: Option<ServerTls>,
-        max_silence: Duration,
-    ) -> Option<Self> {
+    async fn open(stream: TcpStream, permit: Permit, state: &'static Shared) -> Option<Self> {
         let peer = stream.peer_addr().ok()?;
         // Probes of the port send nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
@@ -159,7 +143,7 @@ impl Connection {
             debug!("a connection ended before it was used");
             return None;
         }
-        let stream: Box<dyn Transport> = match tls {
+        let stream: Box<dyn Transport> = match &state.tls {
             None => Box::new(stream),
             Some(tls) => {
                 let handshake = tls.acceptor().accept(stream);
@@ -172,6 +156,7 @@ impl Connection {
                 }
             }
         };
+        let max_silence = MAX_SILENCE + state.config.limits.request_timeout;
         Some(Self {
             stream,
             peer,

@@ -49,11 +49,10 @@ pub enum TlsError {
 }
 
 /// The TLS of a server, whose files are read again when they change. Connections that are open
-/// keep what they began with. Cheap to clone.
-#[derive(Clone)]
+/// keep what they began with.
 pub struct ServerTls {
     files: Arc<Reloaded<Tls>>,
-    failures: Arc<Mutex<HandshakeFailures>>,
+    failures: Mutex<HandshakeFailures>,
 }
 
 impl ServerTls {
@@ -63,7 +62,7 @@ impl ServerTls {
         files.value().warn_unless_valid(tls);
         Ok(Self {
             files,
-            failures: Arc::default(),
+            failures: Mutex::default(),
         })
     }
 

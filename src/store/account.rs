@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
 
 use super::{
-    HistoryOptions, Store, entity::AccountEntity, error::StoreError, feed_waits::FeedWaits,
+    Options, Store, entity::AccountEntity, error::StoreError, feed_waits::FeedWaits,
     metrics::StoreMetrics,
 };
 use crate::{
@@ -149,8 +149,8 @@ impl Account {
         &self.store.inner.feed_waits
     }
 
-    pub(super) fn history(&self) -> &HistoryOptions {
-        &self.store.inner.options.history
+    pub(super) fn options(&self) -> &Options {
+        &self.store.inner.options
     }
 
     pub(super) fn metrics(&self) -> &StoreMetrics {
@@ -158,7 +158,7 @@ impl Account {
     }
 
     pub(super) fn max_message_bytes(&self) -> usize {
-        self.store.inner.options.max_message_bytes
+        self.options().max_message_bytes
     }
 
     /// Waits until a large resource or page of this size may be read, and reserves memory for it in

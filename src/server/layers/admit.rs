@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use tokio::time::timeout;
 use tonic::{Code, Status, body::Body, codegen::Service};
 
-use super::{LayerState, Outcome, current_call, message};
+use super::{Outcome, Shared, current_call, message};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage},
@@ -39,7 +39,7 @@ const MAX_DECODED_RATIO: usize = 3;
 const MIN_COUNTED_BYTES: usize = 4 * 1024;
 
 /// Calls a service once the call is admitted.
-pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcome {
+pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
     if state.health.state() == HealthState::DatabaseDown {
         return Err(Error::Unavailable(Outage::Unreachable).into());
     }
@@ -53,9 +53,10 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcom
     let mut services = opened.map_err(|_| status::store_not_open())?.clone();
     let (head, body) = request.into_parts();
     let path = head.uri.path();
+    let largest = state.config.limits.max_message_bytes;
     let max_bytes = match LARGE_REQUESTS.contains(&path) {
-        true => state.max_message_bytes,
-        false => state.max_message_bytes.min(MAX_OTHER_REQUEST_BYTES),
+        true => largest,
+        false => largest.min(MAX_OTHER_REQUEST_BYTES),
     };
     let message = message::receive(body, max_bytes, &call).await?;
     CallContext::note_size(message.len());
@@ -83,7 +84,7 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcom
         match body.trailers().and_then(Status::from_header_map) {
             // tonic's code for a response above its limit.
             Some(status) if status.code() == Code::OutOfRange => {
-                return Err(status::response_too_large(state.max_message_bytes));
+                return Err(status::response_too_large(largest));
             }
             _ => {}
         }
@@ -93,11 +94,11 @@ pub async fn admit(state: &'static LayerState, request: Request<Body>) -> Outcom
 }
 
 /// The memory that the elements of a message take when they are decoded.
-fn decoded_bytes(state: &LayerState, path: &str, message: &Bytes) -> Result<usize, Status> {
+fn decoded_bytes(state: &Shared, path: &str, message: &Bytes) -> Result<usize, Status> {
     if message.len() < MIN_COUNTED_BYTES {
         return Ok(0);
     }
-    let limit = MAX_DECODED_RATIO * state.max_message_bytes;
+    let limit = MAX_DECODED_RATIO * state.config.limits.max_message_bytes;
     let content = message.slice(message::PREFIX_BYTES..);
     let bytes = state.sizes.request_bytes(path, content, limit);
     match bytes > limit {

@@ -3,7 +3,7 @@
 use http::Request;
 use tonic::body::Body;
 
-use super::{LayerState, Next, Outcome, current_call, protocol, run};
+use super::{Next, Outcome, Shared, current_call, protocol, run};
 use crate::{
     auth::Rejection,
     grpc::{self, status},
@@ -11,7 +11,7 @@ use crate::{
 
 /// Refuses unknown rpcs, and calls whose credentials do not have the scope of the rpc.
 pub async fn authenticate(
-    state: &'static LayerState,
+    state: &'static Shared,
     request: Request<Body>,
     next: impl Next,
 ) -> Outcome {

@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use http::{HeaderMap, HeaderValue, Request};
 use tonic::{Status, body::Body};
 
-use super::{LayerState, Next, Outcome, current_call, run};
+use super::{Next, Outcome, Shared, current_call, run};
 use crate::{
     auth::Scope,
     grpc::{self, status},
@@ -16,7 +16,7 @@ const GRPC_TIMEOUT: &str = "grpc-timeout";
 const EARLIER: Duration = Duration::from_millis(1);
 
 /// Ends a call at its deadline: that of the caller or of the server, whichever comes first.
-pub async fn enforce(_: &'static LayerState, request: Request<Body>, next: impl Next) -> Outcome {
+pub async fn enforce(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
     let call = current_call();
     if let Some(timeout) = requested(request.headers())? {
         call.set_timeout(timeout);

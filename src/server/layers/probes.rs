@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tonic::{Status, body::Body};
 
-use super::{LayerState, Next, Outcome, deadline, protocol, run};
+use super::{Next, Outcome, Shared, deadline, protocol, run};
 use crate::{auth::Scope, call_context::DeadlineSource, grpc::status};
 
 /// Health, and both versions of reflection, which have the same messages.
@@ -27,10 +27,10 @@ pub fn is_probe(path: &str) -> bool {
     PACKAGES.iter().any(|package| path.starts_with(package))
 }
 
-pub async fn bound(state: &'static LayerState, request: Request<Body>, next: impl Next) -> Outcome {
+pub async fn bound(state: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
     protocol::check_headers(request.headers(), 0)?;
     let requested = deadline::requested(request.headers())?;
-    let (limit, now) = (state.request_timeout, Instant::now());
+    let (limit, now) = (state.config.limits.request_timeout, Instant::now());
     let (begins, source) = match requested {
         Some(requested) if requested <= limit => (now + requested, DeadlineSource::Caller),
         _ => (now + limit, DeadlineSource::Server),

@@ -6,7 +6,7 @@ use http::{
 };
 use tonic::{Status, body::Body};
 
-use super::{LayerState, Next, Outcome, run};
+use super::{Next, Outcome, Shared, run};
 use crate::grpc::status;
 
 /// The largest headers of a call, without its credentials, which have a limit of
@@ -19,11 +19,7 @@ const GRPC_ENCODING: &str = "grpc-encoding";
 
 /// Refuses a request that is neither gRPC nor gRPC-Web, such as one for a page, or whose messages are not encoded
 /// by Protocol Buffers.
-pub async fn require_grpc(
-    _: &'static LayerState,
-    request: Request<Body>,
-    next: impl Next,
-) -> Outcome {
+pub async fn require_grpc(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
     let content_type = request.headers().get(CONTENT_TYPE);
     let kind = content_type.and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"));
     let is_web = matches!(

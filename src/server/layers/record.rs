@@ -21,7 +21,7 @@ use tonic_types::StatusExt;
 use tracing::{Instrument, debug, error, field, info, info_span};
 use uuid::Uuid;
 
-use super::{LayerState, Next, Outcome, metrics::RpcMetrics, run};
+use super::{Next, Outcome, Shared, metrics::RpcMetrics, run};
 use crate::{call_context::CallContext, grpc::status, proto::code_name, telemetry};
 
 /// The longest path that is repeated in a log line or an answer.
@@ -37,15 +37,12 @@ const MAX_SPLIT_BYTES: usize = 4 * 1024;
 const SPLIT_CHUNK_BYTES: usize = 255;
 
 /// Records a call, and catches its panics.
-pub async fn record(
-    state: &'static LayerState,
-    request: Request<Body>,
-    next: impl Next,
-) -> Outcome {
+pub async fn record(state: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
     let path = request.uri().path().trim_start_matches('/');
     let (rpc, _) = path.split_at(path.floor_char_boundary(MAX_PATH_BYTES));
     let id = Uuid::now_v7();
-    let call = CallContext::new(id, rpc.to_owned(), state.request_timeout, state.limits);
+    let time_limit = state.config.limits.request_timeout;
+    let call = CallContext::new(id, rpc.to_owned(), time_limit, state.limits);
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),
@@ -79,7 +76,7 @@ pub async fn record(
             data: body.to_bytes(),
             record,
         };
-        let body = unread.into_body(state.request_timeout + READ_TIMEOUT);
+        let body = unread.into_body(time_limit + READ_TIMEOUT);
         return Ok(Response::from_parts(head, body));
     };
     if status.code() != Code::Ok && status.details().is_empty() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use prometheus_client::{
-    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    metrics::{counter::ConstCounter, gauge::ConstGauge, info::Info},
     registry::Registry,
 };
 use rustix::{
@@ -14,52 +14,49 @@ use rustix::{
     process::{Resource, getrlimit},
 };
 
-use super::OperationsEndpoint;
-use crate::server::{health::HealthState, tls::ServerTls};
+use crate::server::{Shared, health::HealthState, tls::ServerTls};
 
-impl OperationsEndpoint {
-    /// The metrics of this server.
-    pub(super) fn sample_server(&self) -> Registry {
-        let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
-        let (limits, connections) = (self.calls.limits, &self.connections.limit);
-        let ready = usize::from(self.health.state() == HealthState::Serving);
-        let in_work =
-            "Calls that are worked on: their messages have arrived and they have a permit";
-        let waiting = "Calls that send their message or wait for a permit";
-        let max_connections = "Most connections of clients at once";
-        let max_bytes = "Most bytes that calls hold at once";
-        let max_memory = limits.memory.max();
-        let open = "Open connections of clients";
-        for (name, help, value) in [
-            ("ready", "1 if the server is ready, else 0", ready),
-            ("connections", open, connections.taken()),
-            ("connections_max", max_connections, connections.max()),
-            ("inflight_bytes", "Bytes that calls hold", limits.bytes()),
-            ("inflight_limit_bytes", max_bytes, max_memory),
-            ("calls_in_work", in_work, limits.calls_in_work()),
-            ("calls_waiting", waiting, limits.calls_waiting()),
-        ] {
-            registry.register(name, help, ConstGauge::new(value as u64));
-        }
-        if let Some(expiry) = self.tls.as_ref().and_then(ServerTls::certificate_expiry) {
-            let help = "When the certificate of the server expires, in seconds since 1970";
-            let expiry = ConstGauge::new(seconds_since_epoch(expiry));
-            registry.register("tls_certificate_expiry_timestamp_seconds", help, expiry);
-        }
-        if let Some((source, time)) = self.calls.authenticator.keys_read() {
-            let help = "When the keys that verify tokens were read, in seconds since 1970";
-            let at = ConstGauge::new(seconds_since_epoch(time));
-            registry
-                .sub_registry_with_label(("source".into(), source.into()))
-                .register("token_keys_read_timestamp_seconds", help, at);
-        }
+/// Registers the metrics of a server.
+pub fn register_server(registry: &mut Registry, state: &Shared) {
+    let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+    registry.register("build", "The version that runs", build);
+    let (limits, connections) = (state.limits, &state.connections.limit);
+    let help = "Calls that were refused with OVERLOADED, by the limit that was reached";
+    registry.register("rejected_calls", help, limits.rejected.clone());
+    let ready = usize::from(state.health.state() == HealthState::Serving);
+    let in_work = "Calls that are worked on: their messages have arrived and they have a permit";
+    let waiting = "Calls that send their message or wait for a permit";
+    let open = "Open connections of clients";
+    let max_connections = "Most connections of clients at once";
+    let (max_bytes, max_memory) = ("Most bytes that calls hold at once", limits.memory.max());
+    for (name, help, value) in [
+        ("ready", "1 if the server is ready, else 0", ready),
+        ("connections", open, connections.taken()),
+        ("connections_max", max_connections, connections.max()),
+        ("inflight_bytes", "Bytes that calls hold", limits.bytes()),
+        ("inflight_limit_bytes", max_bytes, max_memory),
+        ("calls_in_work", in_work, limits.calls_in_work()),
+        ("calls_waiting", waiting, limits.calls_waiting()),
+    ] {
+        registry.register(name, help, ConstGauge::new(value as u64));
+    }
+    if let Some(expiry) = state.tls.as_ref().and_then(ServerTls::certificate_expiry) {
+        let help = "When the certificate of the server expires, in seconds since 1970";
+        let expiry = ConstGauge::new(seconds_since_epoch(expiry));
+        registry.register("tls_certificate_expiry_timestamp_seconds", help, expiry);
+    }
+    if let Some((source, time)) = state.authenticator.keys_read() {
+        let help = "When the keys that verify tokens were read, in seconds since 1970";
+        let at = ConstGauge::new(seconds_since_epoch(time));
         registry
+            .sub_registry_with_label(("source".into(), source.into()))
+            .register("token_keys_read_timestamp_seconds", help, at);
     }
 }
 
 /// The metrics of the process, by the names that Prometheus clients give them. On other systems than
 /// Linux there are only `process_start_time_seconds` and `process_max_fds`.
-pub fn sample_process(started: SystemTime) -> Registry {
+pub fn process(started: SystemTime) -> Registry {
     let mut registry = Registry::with_prefix("process");
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name of the program, in parentheses, may hold anything.

@@ -117,7 +117,7 @@ impl Account {
         let Ok(_pruning) = self.feed_waits().pruning.try_lock() else {
             return Ok(());
         };
-        let retention = self.store.inner.options.changes_retention.as_micros();
+        let retention = self.options().history.changes_retention.as_micros();
         let retention = i64::try_from(retention).unwrap_or(i64::MAX);
         let prune_before = Some(Timestamp(now().0.saturating_sub(retention)));
         let mut attempts = 0;

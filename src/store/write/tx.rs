@@ -44,14 +44,15 @@ pub struct Tx<'t> {
 impl Account {
     /// The context for the decision of a write that begins now.
     pub(in crate::store) fn write_context(&self) -> WriteContext {
+        let history = &self.options().history;
         WriteContext {
             account: self.id.clone(),
             subject: self.subject.clone(),
             now: now(),
             new_id,
             max_message_bytes: self.max_message_bytes(),
-            automatic_revisions: self.history().automatic_revisions,
-            keeps_deleted_tasks: !self.history().deleted_task_retention.is_zero(),
+            automatic_revisions: history.automatic_revisions,
+            keeps_deleted_tasks: !history.deleted_task_retention.is_zero(),
         }
     }
 }
@@ -68,9 +69,9 @@ impl<'t> Tx<'t> {
             context: account.write_context(),
             mode,
             max_bytes,
-            guide_codec: account.history().codec,
+            guide_codec: account.options().guide_codec,
             is_distributed: account.store.inner.connections.is_distributed,
-            checkpoint_interval: account.history().checkpoint_interval,
+            checkpoint_interval: account.options().history.checkpoint_interval,
             kept_ts: Mutex::default(),
         }
     }
