@@ -85,9 +85,12 @@ fn first_names(path: &str) -> Vec<&str> {
         if depth == usize::from(is_group) {
             names.extend(name.take(1).filter(|name| !name.is_empty()));
         }
+        if !is_group {
+            break;
+        }
         depth += part.matches('{').count();
         depth -= part.matches('}').count();
-        if depth == 0 || !is_group {
+        if depth == 0 {
             break;
         }
     }
