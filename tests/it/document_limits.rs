@@ -40,10 +40,8 @@ fn looping(levels: usize) -> Looping {
 
 /// A loop whose `iterations` are arrays nested this deep within 22 objects.
 fn looping_iterations(levels: usize) -> Looping {
-    let within = (0..22).fold(arrays_deep(levels), |inner, _| Value {
-        kind: Some(Kind::StructValue(Struct {
-            fields: [("a".to_owned(), inner)].into(),
-        })),
+    let within = (0..22).fold(arrays_deep(levels, "end"), |inner, _| Value {
+        kind: Some(Kind::StructValue(member("a", inner))),
     });
     Looping::default().with(|it| it.iterations = Some(within))
 }

@@ -189,7 +189,7 @@ fn is_content(field: &FieldDescriptor) -> bool {
 }
 
 /// The fields of a resource's content.
-fn content_fields<R: Resource>() -> Vec<FieldDescriptor> {
+pub fn content_fields<R: Resource>() -> Vec<FieldDescriptor> {
     descriptor(R::NAME).fields().filter(is_content).collect()
 }
 
@@ -198,9 +198,12 @@ fn updatable_fields<R: Resource>(full: &R) -> Vec<FieldDescriptor> {
     let full = dynamic(full);
     let fields = content_fields::<R>().into_iter();
     let fields = fields.filter(|field| full.has_field(field));
-    fields
-        .filter(|field| !behaviors(field).contains(&IMMUTABLE))
-        .collect()
+    fields.filter(|field| !is_fixed(field)).collect()
+}
+
+/// Whether no update changes it.
+pub fn is_fixed(field: &FieldDescriptor) -> bool {
+    behaviors(field).contains(&IMMUTABLE)
 }
 
 /// The fields of an update that writes this field: the product of a subtask is that of its task.
@@ -238,7 +241,7 @@ fn special_value(field: &FieldDescriptor) -> Option<Value> {
     })
 }
 
-fn value(field: &FieldDescriptor) -> Value {
+pub fn value(field: &FieldDescriptor) -> Value {
     special_value(field).unwrap_or_else(|| {
         if field.is_map() {
             let entry = field.kind();
@@ -275,13 +278,13 @@ fn content(message: &MessageDescriptor) -> Map<String, Value> {
 }
 
 /// A resource with this content.
-fn typed<R: Resource>(content: Map<String, Value>) -> R {
+pub fn typed<R: Resource>(content: Map<String, Value>) -> R {
     let message = DynamicMessage::deserialize(descriptor(R::NAME), Value::Object(content));
     let message = message.unwrap_or_else(|error| panic!("{}: {error}", R::NAME));
     message.transcode_to().expect("a message")
 }
 
-fn dynamic<R: Resource>(resource: &R) -> DynamicMessage {
+pub fn dynamic<R: Resource>(resource: &R) -> DynamicMessage {
     let bytes = resource.encode_to_vec();
     DynamicMessage::decode(descriptor(R::NAME), &*bytes).expect("a message")
 }
@@ -351,7 +354,7 @@ fn assert_field<R: Resource>(got: &R, expected: &R, field: &FieldDescriptor, way
 }
 
 /// Responses say whether a question is linked, requests need not.
-fn remove_unlinked(value: &mut Value) {
+pub fn remove_unlinked(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|name, value| name != "linked" || *value != json!(false));

@@ -173,13 +173,6 @@ async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Cl
 }
 
 #[apply(on_both_databases)]
-async fn a_new_step_outdates_its_tasks_etag(client: Client) {
-    let before = client.given_task(task("Growing")).await;
-    client.given_step(information_step(&before, "new")).await;
-    aborts(&client, renamed(&before, "Late", &before.etag)).await;
-}
-
-#[apply(on_both_databases)]
 async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
     let created = client.given_task(task("Guide")).await;
     let renamed = |name: &str| task_of(&created.guid).named(name);

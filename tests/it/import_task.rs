@@ -12,33 +12,6 @@ mod retries;
 mod step_limit;
 
 #[apply(on_both_databases)]
-async fn an_import_equals_separate_creates(client: Client) {
-    let created = client.given_task(full_task()).await;
-    let outside = client.given_task(task("Outside")).await;
-    let mut parts: Vec<Step> = [1, 2, 3, 5, 6]
-        .map(|kind| StepType::try_from(kind).unwrap())
-        .map(|kind| document_step(kind, "a"))
-        .into();
-    parts.push(subtask(&Task::default(), &outside));
-    parts.push(document_step(StepType::Solution, "costly").with_cost(2));
-    parts.push(full_step(&Task::default()));
-    for part in &parts {
-        let step = part.clone().in_task(created.guid.clone());
-        client.given_step(step).await;
-    }
-    let sent = TaskDocument {
-        task: Some(full_task()),
-        steps: parts,
-    };
-    let made = client.imported(sent).await;
-    let [created, made] = [
-        client.exported(&created.guid).await,
-        client.exported(&made.guid).await,
-    ];
-    assert_eq!(canonical(made), canonical(created));
-}
-
-#[apply(on_both_databases)]
 async fn steps_with_equal_ids_are_made_separately(client: Client) {
     let id = unknown_guid();
     let steps = document_steps(&["a", "b"]).into_iter();

@@ -13,16 +13,6 @@ async fn wired(client: &Client) -> (Task, Task, Step) {
 }
 
 #[apply(on_both_databases)]
-async fn a_subtask_step_is_titled_like_its_task(client: Client) {
-    let (_, other, step) = wired(&client).await;
-    assert_eq!(step.title, "Other");
-    assert_eq!(step.subtask_id, other.guid);
-    assert_eq!(step.subtask_pid, other.product_id);
-    assert_eq!(step.link, "");
-    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-}
-
-#[apply(on_both_databases)]
 async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
     let (guide, other, _) = wired(&client).await;
     for title in ["Mine".to_owned(), "x".repeat(401)] {
@@ -31,28 +21,6 @@ async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
         assert_eq!(response.ignored_paths, ["step.title"]);
         assert_eq!(response.step.unwrap().title, "Other");
     }
-}
-
-#[apply(on_both_databases)]
-async fn a_subtask_may_be_of_any_product(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let sent = task("Elsewhere").with_product(PRODUCT + 1);
-    let other = client.given_task(sent).await;
-    let step = client.given_step(subtask(&guide, &other)).await;
-    assert_eq!(step.subtask_pid, Some(PRODUCT + 1));
-}
-
-#[apply(on_both_databases)]
-async fn a_subtask_step_needs_both_id_and_product(client: Client) {
-    let (guide, other, _) = wired(&client).await;
-    let nothing = subtask(&guide, &other)
-        .with_subtask_id("")
-        .with(|it| it.subtask_pid = None);
-    let failure = client.create_step(nothing).await.refused();
-    failure.violates(&[
-        ("step.subtask_id", "FIELD_REQUIRED"),
-        ("step.subtask_pid", "FIELD_REQUIRED"),
-    ]);
 }
 
 #[apply(on_both_databases)]
@@ -66,21 +34,6 @@ async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_masked_subtask_that_is_unset_is_refused(client: Client) {
-    let (_, _, step) = wired(&client).await;
-    let id = ("step.subtask_id", "FIELD_REQUIRED");
-    let product = ("step.subtask_pid", "FIELD_REQUIRED");
-    for (mask, fields) in [
-        ("subtask_id", vec![id]),
-        ("subtask_pid", vec![product]),
-        ("*", vec![id, product]),
-    ] {
-        let updated = client.update_step(step_of(&step.guid), &[mask]).await;
-        updated.refused().violates(&fields);
-    }
-}
-
-#[apply(on_both_databases)]
 async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) {
     let (_, _, step) = wired(&client).await;
     for title in ["Mine", ""] {
@@ -90,16 +43,6 @@ async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) 
         assert_eq!(response.ignored_paths, ["step.title"]);
         assert_eq!(response.step.unwrap(), step);
     }
-}
-
-#[apply(on_both_databases)]
-async fn a_translated_title_of_a_subtask_step_is_its_own(client: Client) {
-    let (guide, other, _) = wired(&client).await;
-    let sent = subtask(&guide, &other).translated("de", step_translation("Andere"));
-    let step = client.given_step(sent).await;
-    client.rename(&other.guid, "Renamed").await;
-    let read = client.get_step(&step.guid).await.accepted();
-    assert_eq!(read.translations["de"].title.as_deref(), Some("Andere"));
 }
 
 #[apply(on_both_databases)]

@@ -76,45 +76,6 @@ async fn given_unlocked_step(client: &Client, task: &Task) -> Step {
 }
 
 #[apply(on_both_databases)]
-async fn every_task_and_step_is_missing_in_every_language(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let other = client.given_task(task("Valve")).await;
-    let mut guids = vec![guide.guid.clone(), other.guid.clone()];
-    for kind in [
-        StepType::Solution,
-        StepType::Observation,
-        StepType::Information,
-        StepType::End,
-        StepType::Idp,
-    ] {
-        let step = client.given_step(step(&guide, kind, "Look")).await;
-        guids.push(step.guid);
-    }
-    guids.push(client.given_step(subtask(&guide, &other)).await.guid);
-    let mut expected: Vec<PendingWork> = Vec::new();
-    for guid in guids {
-        for language in ["de", "fr", "zh-Hant"] {
-            let missing = TranslationState::Missing;
-            expected.push((guid.clone(), language.to_owned(), missing));
-        }
-    }
-    expected.sort();
-    let work = client.translation_work(&["de", "fr", "zh-Hant"]).await;
-    assert_eq!(pending(work), expected);
-}
-
-#[apply(on_both_databases)]
-async fn a_row_serves_its_own_language_alone(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let work = client.translation_work(&["de", "de-CH", "fr"]).await;
-    let missing = |language: &str| {
-        let language = language.to_owned();
-        (guide.guid.clone(), language, TranslationState::Missing)
-    };
-    assert_eq!(pending(work), [missing("de-CH"), missing("fr")]);
-}
-
-#[apply(on_both_databases)]
 async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let instructions = vec![object(json!({"tool": "wrench", "size": 14}))];

@@ -235,6 +235,12 @@ pub fn proto_json(message: &DynamicMessage) -> serde_json::Value {
     json.unwrap_or_else(|error| panic!("{}: {error}", message.descriptor().full_name()))
 }
 
+/// A message as a value of a field of its type.
+pub fn field_value(descriptor: &MessageDescriptor, message: &impl Message) -> Value {
+    let message = DynamicMessage::decode(descriptor.clone(), &*message.encode_to_vec());
+    Value::Message(message.expect("a message of this type"))
+}
+
 /// A message of this name as JSON.
 pub fn shown(name: &str, message: &impl Message) -> serde_json::Value {
     let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());

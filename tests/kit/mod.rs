@@ -23,7 +23,6 @@ pub mod documents;
 pub mod exposition;
 pub mod failure;
 pub mod http2;
-pub mod json_values;
 pub mod key_server;
 pub mod links;
 pub mod missing;

@@ -13,7 +13,7 @@ use prost_reflect::{DynamicMessage, Value};
 use tonic::Status;
 
 use super::{
-    client::field_mask,
+    client::{self, field_mask},
     contract,
     prelude::*,
     random_edits::{Edit, edit, edited},
@@ -197,7 +197,8 @@ pub struct Call {
 }
 
 impl Call {
-    fn new(rpc: &'static str, request: &impl Message) -> Self {
+    fn new<R: client::Call>(request: &R) -> Self {
+        let rpc = R::PATH.trim_start_matches("/expertise.v1.");
         let descriptor = contract::message_of(rpc, "Request");
         let request = DynamicMessage::decode(descriptor, &*request.encode_to_vec());
         let request = request.expect("the request of this rpc");
@@ -241,12 +242,12 @@ impl Call {
         let request = create_step_request(step)
             .with(|it| it.prevstep = prevstep)
             .with(|it| it.request_id = request_id);
-        Self::new("StepService/CreateStep", &request)
+        Self::new(&request)
     }
 
     fn import(document: TaskDocument, absent: AbsentSteps) -> Self {
         let request = import_of(document).with(|it| it.absent_steps = absent.into());
-        Self::new("TaskService/ImportTask", &request)
+        Self::new(&request)
     }
 }
 
@@ -299,7 +300,7 @@ impl Write {
             id: 0,
             name: text_of(number),
         });
-        Call::new("RoleService/CreateRole", &CreateRoleRequest { role })
+        Call::new(&CreateRoleRequest { role })
     }
 
     /// The call for what there is now; `None` if it needs a task or step and there is none.
@@ -309,10 +310,7 @@ impl Write {
             Kind::CreateRole => Some(Self::blind_call(number)),
             Kind::DeleteRole => {
                 let id = self.choice as i64 + 1;
-                Some(Call::new(
-                    "RoleService/DeleteRole",
-                    &DeleteRoleRequest { id },
-                ))
+                Some(Call::new(&DeleteRoleRequest { id }))
             }
             Kind::CreateTask => Some(self.create_task(&text)),
             Kind::ImportGuide => Some(self.import_guide(&text)),
@@ -340,7 +338,7 @@ impl Write {
             new = new.translated("de", task_translation("Aufgabe"));
         }
         let request = create_task_request(new).with(|it| it.request_id = self.request_id());
-        Call::new("TaskService/CreateTask", &request)
+        Call::new(&request)
     }
 
     fn import_guide(&self, text: &str) -> Call {
@@ -397,7 +395,7 @@ impl Write {
         }
         let guid = self.index.get(&deleted).guid.clone();
         let request = RestoreStepRequest { guid };
-        Ok(Some(Call::new("StepService/RestoreStep", &request)))
+        Ok(Some(Call::new(&request)))
     }
 
     /// The call of a write to a task, or of a step that is appended to it.
@@ -416,11 +414,11 @@ impl Write {
                     update_mask: field_mask(self.other.get::<&[&str]>(&TASK_MASKS)),
                     validate_only: false,
                 };
-                Call::new("TaskService/UpdateTask", &request)
+                Call::new(&request)
             }
             Kind::DeleteTask => {
                 let request = deletion_of(&chosen.guid).with(|it| it.force = self.flag);
-                Call::new("TaskService/DeleteTask", &request)
+                Call::new(&request)
             }
             Kind::AppendStep => {
                 let step = information_step(&chosen, "appended").with_body(text);
@@ -448,7 +446,7 @@ impl Write {
                 update_mask: field_mask(mask),
                 validate_only: false,
             };
-            Call::new("StepService/UpdateStep", &request)
+            Call::new(&request)
         };
         Some(match self.kind {
             Kind::InsertStep => {
@@ -499,7 +497,7 @@ impl Write {
                     guid: chosen.guid,
                     ..DeleteStepRequest::default()
                 };
-                Call::new("StepService/DeleteStep", &request)
+                Call::new(&request)
             }
             _ => return None,
         })
@@ -538,7 +536,7 @@ async fn translate_automatically(client: &Client, text: &str) -> Result<Call, St
     let work = client.call(request).await?.work;
     let translations = work.iter().map(|work| automatic(work, text)).collect();
     let request = WriteTranslationsRequest { translations };
-    Ok(Call::new("TranslationService/WriteTranslations", &request))
+    Ok(Call::new(&request))
 }
 
 /// Each text has a length of its own, which sizes depend on.

@@ -275,12 +275,17 @@ pub fn any_of(nodes: Vec<DependencyNode>) -> DependencyGroup {
 
 /// `variable operator target` as a node.
 pub fn when(variable: &str, operator: &str, target: &str) -> DependencyNode {
-    comparison(Condition {
+    comparison(condition(variable, operator, target))
+}
+
+/// `variable operator target`.
+pub fn condition(variable: &str, operator: &str, target: &str) -> Condition {
+    Condition {
         variable: variable.to_owned(),
         operator: operator.to_owned(),
         targets: vec![text(target)],
         path: String::new(),
-    })
+    }
 }
 
 /// A condition as a node.
@@ -351,19 +356,27 @@ pub fn number(number: f64) -> Value {
 pub fn objects_deep(depth: usize) -> Struct {
     (1..depth).fold(object(serde_json::json!({"end": 1})), |inner, _| {
         let kind = Some(Kind::StructValue(inner));
-        Struct {
-            fields: [("a".to_owned(), Value { kind })].into(),
-        }
+        member("a", Value { kind })
     })
 }
 
-/// Arrays nested this deep.
-pub fn arrays_deep(depth: usize) -> Value {
-    (0..depth).fold(text("end"), |inner, _| Value {
-        kind: Some(Kind::ListValue(ListValue {
-            values: vec![inner],
-        })),
-    })
+/// An array.
+pub fn array(values: Vec<Value>) -> Value {
+    Value {
+        kind: Some(Kind::ListValue(ListValue { values })),
+    }
+}
+
+/// Arrays nested this deep around a text.
+pub fn arrays_deep(depth: usize, end: &str) -> Value {
+    (0..depth).fold(text(end), |inner, _| array(vec![inner]))
+}
+
+/// A JSON object with one member.
+pub fn member(key: &str, value: Value) -> Struct {
+    Struct {
+        fields: [(key.to_owned(), value)].into(),
+    }
 }
 
 /// A task's name in another language.

@@ -36,46 +36,6 @@ async fn full_guide(client: &Client) -> TaskDocument {
 }
 
 #[apply(on_both_databases)]
-async fn paths_of_reset_fields_are_checked(client: Client) {
-    let full = full_guide(&client).await;
-    let resetting = |absent, fields: &[&str]| {
-        request(absent, full.clone()).with(|it| it.reset_fields = field_mask(fields))
-    };
-    let paths = [
-        "task.roles",
-        "roles",
-        "steps.nothing",
-        "steps.etag",
-        "task.product_id",
-    ];
-    let refused = client
-        .call(resetting(AbsentFields::Keep, &paths))
-        .await
-        .refused();
-    refused.violates(&[
-        ("reset_fields.paths[1]", "MASK_PATH_UNKNOWN"),
-        ("reset_fields.paths[2]", "MASK_PATH_UNKNOWN"),
-        ("reset_fields.paths[3]", "FIELD_INVALID"),
-        ("reset_fields.paths[4]", "FIELD_INVALID"),
-    ]);
-    let refused = client
-        .call(resetting(AbsentFields::Reset, &paths[..1]))
-        .await
-        .refused();
-    refused.violates(&[("reset_fields", "FIELD_INVALID")]);
-    // A required field has no default.
-    let mut without = resetting(AbsentFields::Keep, &["steps.title"]);
-    let document = without.document.as_mut().unwrap();
-    document.steps[1].title.clear();
-    let refused = client.call(without).await.refused();
-    refused.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
-    assert_eq!(
-        canonical(client.exported(&full.task.as_ref().unwrap().guid).await),
-        canonical(full)
-    );
-}
-
-#[apply(on_both_databases)]
 async fn languages_that_the_document_leaves_out_are_reset_with_their_field(client: Client) {
     let full = full_guide(&client).await;
     let guid = full.task.as_ref().unwrap().guid.clone();
@@ -292,25 +252,7 @@ async fn a_wiring_step_without_its_id_is_replaced_with_its_question(client: Clie
 }
 
 #[apply(on_both_databases)]
-async fn required_fields_that_are_left_out_are_refused_with_their_paths(client: Client) {
-    let full = full_guide(&client).await;
-    let before = client.tasks_with_steps().await;
-    let mut sent = full.clone();
-    sent.task.as_mut().unwrap().name.clear();
-    sent.steps[0].title.clear();
-    sent.steps[0].feedback_config.clear();
-    sent.steps[1].title.clear();
-    sent.steps[2].subtask_id.clear();
-    let refused = client.call(request(AbsentFields::Reset, sent)).await;
-    refused.refused().violates(&[
-        ("document.task.name", "FIELD_REQUIRED"),
-        ("document.steps[0].title", "FIELD_REQUIRED"),
-        ("document.steps[0].feedback_config", "FIELD_REQUIRED"),
-        ("document.steps[1].title", "FIELD_REQUIRED"),
-        ("document.steps[2].subtask_id", "FIELD_REQUIRED"),
-    ]);
-    assert_eq!(client.tasks_with_steps().await, before);
-
+async fn the_path_of_a_required_field_that_is_left_out_leads_into_a_value(client: Client) {
     let made = client.imported(nested_guide(1)).await;
     let mut sent = client.exported(&made.guid).await;
     let value = &mut sent.steps[1].feedback_config[0].values[0];

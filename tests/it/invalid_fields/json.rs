@@ -1,12 +1,12 @@
 //! JSON that every field refuses: too deep, without a kind, not finite, or with U+0000.
 
-use prost_reflect::{DynamicMessage, Kind, Value};
+use prost_reflect::{Kind, Value};
+use serde_json::json;
 
 use super::every_text::{Requests, reasons_at};
 use crate::kit::{
     calls::each_call,
-    contract::{FieldPath, field_paths},
-    json_values as json,
+    contract::{FieldPath, field_paths, field_value},
     prelude::*,
 };
 
@@ -18,32 +18,26 @@ fn invalid(place: &FieldPath) -> Vec<(&'static str, Value)> {
     let Kind::Message(message) = place.kind() else {
         return Vec::new();
     };
-    let value = match message.full_name() {
-        "google.protobuf.Value" => message.clone(),
-        "google.protobuf.Struct" => json::value_of(&message),
+    let is_object = match message.full_name() {
+        "google.protobuf.Value" => false,
+        "google.protobuf.Struct" => true,
         _ => return Vec::new(),
     };
-    let nothing = || Value::Message(DynamicMessage::new(value.clone()));
+    let nothing = prost_types::Value::default;
     let values = [
-        ("a text with U+0000", json::text(&value, "\0")),
-        (
-            "U+0000 in a list",
-            json::list(&value, json::text(&value, "y\0")),
-        ),
-        (
-            "U+0000 in a key",
-            json::object(&value, "a\0", json::text(&value, "b")),
-        ),
+        ("a text with U+0000", text("\0")),
+        ("U+0000 in a list", array(vec![text("y\0")])),
+        ("U+0000 in a key", value(json!({"a\0": "b"}))),
         ("a value without a kind", nothing()),
-        ("such a value in a list", json::list(&value, nothing())),
-        ("no number", json::number(&value, f64::NAN)),
-        ("infinity", json::number(&value, f64::INFINITY)),
-        ("minus infinity", json::number(&value, f64::NEG_INFINITY)),
-        ("too deep lists", json::lists(&value, TOO_DEEP, "end")),
+        ("such a value in a list", array(vec![nothing()])),
+        ("no number", number(f64::NAN)),
+        ("infinity", number(f64::INFINITY)),
+        ("minus infinity", number(f64::NEG_INFINITY)),
+        ("too deep lists", arrays_deep(TOO_DEEP, "end")),
     ];
-    let in_place = |(what, inner)| match message == value {
-        true => (what, inner),
-        false => (what, json::member(&message, "a", inner)),
+    let in_place = |(what, inner)| match is_object {
+        false => (what, field_value(&message, &inner)),
+        true => (what, field_value(&message, &member("a", inner))),
     };
     values.map(in_place).into()
 }
@@ -81,7 +75,6 @@ fn check(at: &str, place: &FieldPath, outcome: Result<serde_json::Value, tonic::
 
 #[apply(on_one_database)]
 async fn a_key_that_is_no_identifier_is_in_brackets(client: Client) {
-    use prost_types::{ListValue, Struct, Value, value::Kind};
     let task = client.given_task(task("Guide")).await;
     for (key, path) in [
         ("_a1", "step.instructions[0]._a1[1]"),
@@ -90,14 +83,7 @@ async fn a_key_that_is_no_identifier_is_in_brackets(client: Client) {
         ("1a", r#"step.instructions[0]["1a"][1]"#),
         ("", r#"step.instructions[0][""][1]"#),
     ] {
-        let list = Value {
-            kind: Some(Kind::ListValue(ListValue {
-                values: vec![text("fine"), number(f64::NAN)],
-            })),
-        };
-        let instruction = Struct {
-            fields: [(key.to_owned(), list)].into(),
-        };
+        let instruction = member(key, array(vec![text("fine"), number(f64::NAN)]));
         let sent = information_step(&task, "odd").with_instructions(vec![instruction]);
         let failure = client.create_step(sent).await.refused();
         failure.violates(&[(path, "FIELD_INVALID")]);

@@ -57,24 +57,6 @@ async fn a_key_that_is_gone_unlinks_its_task_alone(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_linked_text_has_200_code_points_at_most(client: Client) {
-    let (_, question, _) = guide(&client, &[("a", "A")]).await;
-    let before = client.tasks_with_steps().await;
-    let long = update(&question, |config| {
-        config.values[0].value = "🔧".repeat(201)
-    });
-    let failure = client.update_step(long, &[]).await.refused();
-    failure.violates(&[("step.feedback_config[0].values[0].value", "FIELD_TOO_LONG")]);
-    assert_eq!(client.tasks_with_steps().await, before);
-    let most = "🔧".repeat(200);
-    let after = updated_question(&client, &question, |config| {
-        config.values[0].value.clone_from(&most)
-    })
-    .await;
-    assert_eq!(managed_by(&client, &after).await[0].name, most);
-}
-
-#[apply(on_both_databases)]
 async fn other_fields_of_a_wiring_step_may_change(client: Client) {
     let (_, _, wiring) = guide(&client, &[("a", "A")]).await;
     let update = step_of(&wiring[0].guid)

@@ -1,11 +1,13 @@
 //! An export equals the import, and importing it changes nothing.
 
-use crate::kit::{prelude::*, sample::answer as answer_of};
+use crate::kit::{contract::descriptor, prelude::*, sample::answer as answer_of};
 use proptest::{
     collection::vec,
     prelude::*,
     sample::{Index, select, subsequence},
 };
+use prost::Message;
+use prost_reflect::DynamicMessage;
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TEXTS: [&str; 3] = ["Red", "Grün 🔧", "Red"];
@@ -13,14 +15,14 @@ const TEXTS: [&str; 3] = ["Red", "Grün 🔧", "Red"];
 /// A plan of a document.
 #[derive(Clone, Debug)]
 struct DocumentPlan {
-    task: Vec<TaskField>,
+    task: Vec<&'static str>,
     steps: Vec<StepPlan>,
 }
 
 #[derive(Clone, Debug)]
 struct StepPlan {
     what: StepKind,
-    fields: Vec<Field>,
+    fields: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,36 +54,30 @@ enum TaskName {
 }
 
 /// The optional fields of a task.
-#[derive(Clone, Copy, Debug)]
-enum TaskField {
-    Dependencies,
-    ExternalId,
-    Published,
-    Roles,
-    Translations,
-}
+const TASK_FIELDS: [&str; 5] = [
+    "dependencies",
+    "external_id",
+    "published",
+    "roles",
+    "translations",
+];
 
 /// The optional fields of a step.
-#[derive(Clone, Copy, Debug)]
-enum Field {
-    Body,
-    Dependencies,
-    ExternalId,
-    Shorthand,
-    Instructions,
-    Looping,
-    Parts,
-    Published,
-    Skills,
-    Tags,
-    Translations,
-    Cost,
-}
+const STEP_FIELDS: [&str; 10] = [
+    "body",
+    "external_id",
+    "instructions",
+    "looping",
+    "parts",
+    "published",
+    "skills",
+    "tags",
+    "translations",
+    "cost",
+];
 
 fn plan(depth: u32) -> BoxedStrategy<DocumentPlan> {
-    use TaskField::{Dependencies, ExternalId, Published, Roles, Translations};
-    let fields = vec![Dependencies, ExternalId, Published, Roles, Translations];
-    let task = subsequence(fields, 0..=5);
+    let task = subsequence(TASK_FIELDS.to_vec(), 0..=TASK_FIELDS.len());
     (task, vec(step_plan(depth), 0..5))
         .prop_map(|(task, steps)| DocumentPlan { task, steps })
         .boxed()
@@ -124,27 +120,15 @@ fn value(depth: u32) -> impl Strategy<Value = Answer> {
     })
 }
 
-fn fields() -> impl Strategy<Value = Vec<Field>> {
+fn fields() -> impl Strategy<Value = Vec<&'static str>> {
     let dependencies = select(vec![
         vec![],
-        vec![Field::Dependencies],
-        vec![Field::Shorthand],
+        vec!["dependencies"],
+        vec!["dependency_shorthand"],
     ]);
-    let others = vec![
-        Field::Body,
-        Field::ExternalId,
-        Field::Instructions,
-        Field::Looping,
-        Field::Parts,
-        Field::Published,
-        Field::Skills,
-        Field::Tags,
-        Field::Translations,
-        Field::Cost,
-    ];
     let others = prop_oneof![
         1 => Just(Vec::new()),
-        2 => subsequence(others, 0..=10),
+        2 => subsequence(STEP_FIELDS.to_vec(), 0..=STEP_FIELDS.len()),
     ];
     (dependencies, others).prop_map(|(dependencies, others)| [dependencies, others].concat())
 }
@@ -357,67 +341,48 @@ fn reference(task: &Task) -> Step {
 }
 
 /// The task with these fields, and the defaults of the others.
-fn effective_task(mut task: Task, fields: &[TaskField]) -> Task {
-    let rich = full_task();
-    task.published = Some(1);
-    task.roles = vec![0, 1, 2, 3, 5, 7, 8];
-    for field in fields {
-        match field {
-            TaskField::Dependencies => task.dependencies.clone_from(&rich.dependencies),
-            TaskField::ExternalId => task.external_id = Some(unknown_guid()),
-            TaskField::Published => task.published = rich.published,
-            TaskField::Roles => task.roles.clone_from(&rich.roles),
-            TaskField::Translations => {
-                task.translations.clone_from(&rich.translations);
-                for row in task.translations.values_mut() {
-                    row.locked = Some(row.locked.unwrap_or(true));
-                }
-            }
-        }
+fn effective_task(task: Task, fields: &[&str]) -> Task {
+    let mut rich = full_task().with_external_id(unknown_guid());
+    for row in rich.translations.values_mut() {
+        row.locked = Some(row.locked.unwrap_or(true));
     }
-    task
+    let plain = task.with_published(1).with_roles(vec![0, 1, 2, 3, 5, 7, 8]);
+    with_fields("Task", &plain, &rich, fields)
 }
 
 /// The step with these fields, and the defaults of the others.
-fn effective(mut step: Step, fields: &[Field]) -> Step {
-    let rich = full_step(&Task::default());
-    step.cost = Some(0);
-    step.published = Some(1);
-    for config in &mut step.feedback_config {
+fn effective(step: Step, fields: &[&str]) -> Step {
+    let is_costly = matches!(step.r#type(), StepType::Solution | StepType::Idp);
+    let rich = full_step(&Task::default())
+        .with_cost(if is_costly { 7 } else { 0 })
+        .with_external_id(unknown_guid())
+        .with_shorthand("components.7.power = on")
+        .translated("fr", step_translation("Vanne").with_lock(true));
+    let mut plain = step.with_cost(0).with_published(1);
+    for config in &mut plain.feedback_config {
         config.linked = Some(config.linked.unwrap_or(false));
     }
-    for field in fields {
-        match field {
-            Field::Body => step.body.clone_from(&rich.body),
-            Field::Dependencies => step.dependencies.clone_from(&rich.dependencies),
-            Field::ExternalId => step.external_id = Some(unknown_guid()),
-            Field::Shorthand => {
-                step.dependency_shorthand = Some("components.7.power = on".to_owned());
-                step.dependencies = Some(all_of(vec![comparison(Condition {
-                    variable: "power".to_owned(),
-                    operator: "=".to_owned(),
-                    targets: vec![text("on")],
-                    path: "components.7".to_owned(),
-                })]));
-            }
-            Field::Instructions => step.instructions.clone_from(&rich.instructions),
-            Field::Looping => step.looping.clone_from(&rich.looping),
-            Field::Parts => step.parts.clone_from(&rich.parts),
-            Field::Published => step.published = rich.published,
-            Field::Skills => step.skills.clone_from(&rich.skills),
-            Field::Tags => step.tags.clone_from(&rich.tags),
-            Field::Translations => {
-                step.translations.clone_from(&rich.translations);
-                let row = step_translation("Vanne").with_lock(true);
-                step.translations.insert("fr".to_owned(), row);
-            }
-            Field::Cost if matches!(step.r#type(), StepType::Solution | StepType::Idp) => {
-                step.cost = Some(7);
-            }
-            Field::Cost => {}
-        }
+    let mut step = with_fields("Step", &plain, &rich, fields);
+    if step.dependency_shorthand.is_some() {
+        let mut power = condition("power", "=", "on");
+        power.path = "components.7".to_owned();
+        step.dependencies = Some(all_of(vec![comparison(power)]));
     }
     step
+}
+
+/// The message with these fields of another one.
+fn with_fields<M: Message + Default>(name: &str, to: &M, from: &M, fields: &[&str]) -> M {
+    let dynamic = |message: &M| {
+        let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());
+        message.expect("the message")
+    };
+    let (mut to, from) = (dynamic(to), dynamic(from));
+    for field in fields {
+        let value = from.get_field_by_name(field).expect("a field");
+        to.set_field_by_name(field, value.into_owned());
+    }
+    to.transcode_to().expect("the message")
 }
 
 #[apply(property_on_both_databases)]

@@ -60,6 +60,7 @@ fn assert_versions_follow_changes(before: &State, after: &State) {
             let content = |task: &Task| without_system_fields_of_task(task.clone());
             let changed = content(task) != content(before);
             assert_eq!(task.etag != before.etag, changed, "{before:?} {task:?}");
+            assert_eq!(task.created_ts, before.created_ts);
             let later = task.modified_ts != before.modified_ts;
             assert_eq!(later, changed, "{before:?} {task:?}");
         }
@@ -70,6 +71,7 @@ fn assert_versions_follow_changes(before: &State, after: &State) {
             let content = |step: &Step| without_system_fields_of_step(step.clone());
             let changed = content(step) != content(before);
             assert_eq!(step.etag != before.etag, changed, "{before:?} {step:?}");
+            assert_eq!(step.created_ts, before.created_ts);
             let later = step.modified_ts != before.modified_ts;
             assert_eq!(later, changed, "{before:?} {step:?}");
         }

@@ -6,7 +6,7 @@ use proptest::{collection::vec, option, prelude::*};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The languages that are written.
-const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
+const LANGUAGES: [&str; 2] = ["de", "de-CH"];
 /// A language without any translation, so that its work lists every digest.
 const UNWRITTEN: &str = "tlh";
 
@@ -251,10 +251,17 @@ impl Model {
     }
 
     async fn create_step(&mut self, client: &Client, task: Pick, title: &str) {
+        let types = [
+            StepType::Information,
+            StepType::Solution,
+            StepType::End,
+            StepType::Idp,
+        ];
+        let step_type = types[task % types.len()];
         let Some(task) = self.task(task) else { return };
         let guide = task.guid.clone();
         let guid = client
-            .given_step(information_step(&task_of(&guide), title))
+            .given_step(step(&task_of(&guide), step_type, title))
             .await
             .guid;
         let source = Source {
@@ -672,6 +679,13 @@ fn known_histories(what: Pick) -> Vec<(&'static str, Vec<Change>)> {
                     (2, 0, Some(1), Unknown),
                 ]),
             ],
+        ),
+        (
+            "the last of several stays",
+            vec![Change::Automatic(vec![
+                (what, 0, Some(1), Current),
+                (what, 0, Some(2), Current),
+            ])],
         ),
         (
             "results are in order",

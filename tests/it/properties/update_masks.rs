@@ -1,86 +1,141 @@
 //! An update by any mask equals the same edit of a model, for tasks and for steps. An import
 //! changes what an update without a mask does.
 
-mod resources;
-
-use std::fmt::Debug;
-
-use crate::kit::{contract::descriptor, prelude::*};
 use proptest::{
-    collection::vec,
+    collection::{btree_map, vec},
+    option,
     prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
-    sample::subsequence,
+    sample::{select, subsequence},
 };
-use prost::Message;
-use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, ReflectMessage, Value as Field};
+use serde_json::{Map, Value, json};
 use tonic::Status;
+
+use crate::{
+    every_field::{Resource, content_fields, dynamic, is_fixed, remove_unlinked, typed, value},
+    kit::{
+        contract::{descriptor, json as json_of},
+        prelude::*,
+    },
+};
 
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
 
 /// A resource that masks select fields of.
-pub trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
-    const NAME: &'static str;
-    /// The fields that an update may write, but for the translations.
-    const FIELDS: &'static [&'static str];
-    /// The fields of a row; the first one is its name or title.
-    const ROW_FIELDS: &'static [&'static str];
-
-    /// Resources to send.
-    fn any_sent() -> BoxedStrategy<Self>;
+trait Masked: Resource + 'static {
     /// Whether the resource may be stored.
     fn is_valid(&self) -> bool;
-    /// The resource without what responses add to a question.
-    fn comparable(self) -> Self;
-    fn with_id(self, guid: &str) -> Self;
-    fn id_and_version(&self) -> (&str, &str, Option<prost_types::Timestamp>);
     async fn store(client: &Client) -> Self;
-    async fn read(client: &Client, guid: &str) -> Self;
-    async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status>;
-    /// Sends it in a document of its task, where it is part of the guide that there is.
-    async fn import(client: &Client, sent: Self) -> Result<Self, Status>;
+    async fn try_update(self, client: &Client, mask: &[&str]) -> Result<(), Status>;
 }
 
-/// Fails when an update writes a field that is missing in `FIELDS`, so that no mask has it.
-#[apply(on_both_databases)]
-async fn the_models_know_every_field_that_an_update_writes(client: Client) {
-    let task = Task::store(&client).await;
-    let mask = all_fields::<Task>();
-    let mask: Vec<&str> = mask.iter().map(String::as_str).collect();
-    let updated = client.update_task(task, &mask).await.accepted();
-    assert_known::<Task>(&mask, &updated.ignored_paths);
-    let step = Step::store(&client).await;
-    let mask = all_fields::<Step>();
-    let mask: Vec<&str> = mask.iter().map(String::as_str).collect();
-    let updated = client.update_step(step, &mask).await.accepted();
-    assert_known::<Step>(&mask, &updated.ignored_paths);
-}
-
-fn all_fields<T: Masked>() -> Vec<String> {
-    let fields = descriptor(T::NAME);
-    fields
-        .fields()
-        .map(|field| field.name().to_owned())
-        .collect()
-}
-
-/// Asserts that each field is ignored, or is known: in `FIELDS`, the map of translations, or
-/// one that names the resource.
-fn assert_known<T: Masked>(mask: &[&str], ignored: &[String]) {
-    let name = T::NAME.to_lowercase();
-    for field in mask {
-        let known = T::FIELDS.contains(field)
-            || ["translations", "guid", "etag"].contains(field)
-            || ignored.contains(&format!("{name}.{field}"));
-        assert!(
-            known,
-            "{field} of {name} is missing in FIELDS; ignored are {ignored:?}"
-        );
+impl Masked for Task {
+    fn is_valid(&self) -> bool {
+        !self.name.is_empty() && !self.roles.is_empty()
     }
+
+    async fn store(client: &Client) -> Self {
+        client.given_task(full_task()).await
+    }
+
+    async fn try_update(self, client: &Client, mask: &[&str]) -> Result<(), Status> {
+        client.update_task(self, mask).await.map(drop)
+    }
+}
+
+impl Masked for Step {
+    fn is_valid(&self) -> bool {
+        !self.title.is_empty() && self.cost != Some(1)
+    }
+
+    async fn store(client: &Client) -> Self {
+        let task = client.given_task(task("Masked")).await;
+        let sent = step(&task, StepType::Solution, "Start");
+        client.given_step(sent).await
+    }
+
+    async fn try_update(self, client: &Client, mask: &[&str]) -> Result<(), Status> {
+        client.update_step(self, mask).await.map(drop)
+    }
+}
+
+/// The fields that an update may write, but for the translations.
+fn fields<T: Masked>() -> Vec<FieldDescriptor> {
+    let mut fields = content_fields::<T>();
+    fields.retain(|field| {
+        let is_of_subtasks = field.name().starts_with("subtask_");
+        !is_fixed(field) && !is_of_subtasks && field.name() != "translations"
+    });
+    fields
+}
+
+/// The fields of a row; the first one is its name or title.
+fn row_fields<T: Masked>() -> Vec<FieldDescriptor> {
+    let row = descriptor(&format!("{}Translation", T::NAME));
+    row.fields().collect()
+}
+
+/// Some of the fields, with few values each.
+fn any_content(fields: Vec<FieldDescriptor>) -> impl Strategy<Value = Map<String, Value>> {
+    let fields = fields.into_iter().map(|field| {
+        let name = Just(field.name().to_owned());
+        (name, option::of(any_value(&field)))
+    });
+    let fields: Vec<_> = fields.collect();
+    fields.prop_map(|fields| {
+        let set = fields
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        set.collect()
+    })
+}
+
+/// A value of a field; of a text, unless its name is known.
+fn any_value(field: &FieldDescriptor) -> BoxedStrategy<Value> {
+    let question = |keys: &[&str]| {
+        let values = keys.iter().map(|key| json!({"key": key, "value": key}));
+        let values: Vec<Value> = values.collect();
+        json!([{"name": "q", "type": "enum", "values": values}])
+    };
+    match field.name() {
+        "roles" => subsequence(vec![8, 0, 5, 2], 0..4)
+            .prop_map(Value::from)
+            .boxed(),
+        "published" | "cost" => (0..4).prop_map(Value::from).boxed(),
+        "locked" => any::<bool>().prop_map(Value::from).boxed(),
+        "dependencies" => {
+            let read = json!({"variable": "a", "operator": "<", "targets": ["1"]});
+            let other = json!({"operator": 1, "nodes": [{"condition": read}]});
+            select(vec![value(field), other]).boxed()
+        }
+        "feedback_config" => {
+            select(vec![json!([]), question(&["a"]), question(&["a", "b"])]).boxed()
+        }
+        "looping" => select(vec![value(field), json!({})]).boxed(),
+        "instructions" => {
+            let one = select(vec![json!({}), json!({"b": [1, null], "a": {"x": true}})]);
+            vec(one, 0..3).prop_map(Value::from).boxed()
+        }
+        "parts" | "skills" | "tags" => vec(select(vec!["a", "b"]), 0..3)
+            .prop_map(Value::from)
+            .boxed(),
+        _ => select(vec!["A", "Ü 🔧"]).prop_map(Value::from).boxed(),
+    }
+}
+
+/// Resources to send.
+fn any_sent<T: Masked>() -> impl Strategy<Value = T> {
+    let language = select(&LANGUAGES[..]).prop_map(str::to_owned);
+    let rows = btree_map(language, any_content(row_fields::<T>()), 0..=2);
+    (any_content(fields::<T>()), rows).prop_map(|(mut content, rows)| {
+        content.insert("translations".to_owned(), json!(rows));
+        typed(content)
+    })
 }
 
 /// An update of a resource.
 #[derive(Clone, Debug)]
-pub struct Update<T> {
+struct Update<T> {
     sent: T,
     /// Empty: no mask.
     mask: Vec<String>,
@@ -95,7 +150,7 @@ fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
         5 => paths::<T>(),
     ];
     let imported = any::<bool>();
-    (T::any_sent(), mask, imported).prop_map(|(sent, mask, imported)| Update {
+    (any_sent(), mask, imported).prop_map(|(sent, mask, imported)| Update {
         sent,
         mask,
         imported,
@@ -105,20 +160,21 @@ fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
 fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
     // Paths into each language, or the whole map.
     let row_paths = |language: &'static str| {
-        let row_fields = T::ROW_FIELDS.iter().enumerate();
+        let row_fields = row_fields::<T>().into_iter().enumerate();
         // Quotes around a language are optional: only the path of the first field has them.
         let below = row_fields.map(|(index, field)| match index {
-            0 => format!("translations.`{language}`.{field}"),
-            _ => format!("translations.{language}.{field}"),
+            0 => format!("translations.`{language}`.{}", field.name()),
+            _ => format!("translations.{language}.{}", field.name()),
         });
         prop_oneof![
             1 => Just(vec![format!("translations.{language}")]),
-            2 => subsequence(below.collect::<Vec<_>>(), 0..=T::ROW_FIELDS.len().min(3)),
+            2 => subsequence(below.collect::<Vec<_>>(), 0..=row_fields::<T>().len().min(3)),
         ]
     };
     let rows = LANGUAGES.map(row_paths).prop_map(|paths| paths.concat());
     let map = prop_oneof![3 => rows, 1 => Just(vec!["translations".to_owned()])];
-    let fields: Vec<String> = T::FIELDS.iter().map(|field| (*field).to_owned()).collect();
+    let fields = fields::<T>().into_iter();
+    let fields: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
     (subsequence(fields, 0..=4), map)
         .prop_map(|(fields, map)| [fields, map].concat())
         .prop_shuffle()
@@ -142,31 +198,39 @@ fn copy(to: &mut DynamicMessage, field: &str, from: &DynamicMessage) {
         return;
     }
     match field {
-        "published" => to.set_field_by_name(field, Value::I32(1)),
-        "cost" => to.set_field_by_name(field, Value::I32(0)),
-        "locked" => to.set_field_by_name(field, Value::Bool(true)),
+        "published" => to.set_field_by_name(field, Field::I32(1)),
+        "cost" => to.set_field_by_name(field, Field::I32(0)),
+        "locked" => to.set_field_by_name(field, Field::Bool(true)),
         _ => to.clear_field_by_name(field),
     }
 }
 
 impl Model {
     fn of<T: Masked>(resource: &T) -> Self {
-        let bytes = resource.clone().comparable().encode_to_vec();
-        let whole = DynamicMessage::decode(descriptor(T::NAME), &*bytes).unwrap();
+        let mut content = json_of(&dynamic(resource));
+        remove_unlinked(&mut content);
+        let whole = DynamicMessage::deserialize(descriptor(T::NAME), content).unwrap();
         let mut reached = DynamicMessage::new(descriptor(T::NAME));
-        for field in T::FIELDS.iter().chain(&["translations"]) {
-            if whole.has_field_by_name(field) {
-                copy(&mut reached, field, &whole);
+        for field in Self::fields::<T>() {
+            if whole.has_field_by_name(&field) {
+                copy(&mut reached, &field, &whole);
             }
         }
         Self(reached)
+    }
+
+    fn fields<T: Masked>() -> Vec<String> {
+        let fields = fields::<T>()
+            .into_iter()
+            .map(|field| field.name().to_owned());
+        fields.chain(["translations".to_owned()]).collect()
     }
 
     fn resource<T: Masked>(&self) -> T {
         self.0.transcode_to().unwrap()
     }
 
-    fn rows(&mut self) -> &mut std::collections::HashMap<MapKey, Value> {
+    fn rows(&mut self) -> &mut std::collections::HashMap<MapKey, Field> {
         let rows = self.0.get_field_by_name_mut("translations").unwrap();
         rows.as_map_mut().unwrap()
     }
@@ -179,7 +243,7 @@ impl Model {
 
     fn set_row(&mut self, language: &str, row: DynamicMessage) {
         let language = MapKey::String(language.to_owned());
-        self.rows().insert(language, Value::Message(row));
+        self.rows().insert(language, Field::Message(row));
     }
 
     /// Writes a whole row: it is locked unless it says otherwise.
@@ -226,7 +290,7 @@ impl Model {
             && !named.any(|named| (named.0.to_string(), named.1.to_string()) == lock)
             && let Some(mut row) = self.row(&language)
         {
-            row.set_field_by_name("locked", Value::Bool(true));
+            row.set_field_by_name("locked", Field::Bool(true));
             self.set_row(&language, row);
         }
     }
@@ -244,15 +308,15 @@ impl Model {
         let (mut after, sent) = (self.clone(), Self::of(&update.sent));
         match update.mask.as_slice() {
             [] => {
-                let populated = |field: &&&str| sent.0.has_field_by_name(field);
-                for field in T::FIELDS.iter().filter(populated) {
-                    after.write_path(field, &sent);
+                let fields = fields::<T>().into_iter();
+                for field in fields.filter(|field| sent.0.has_field(field)) {
+                    after.write_path(field.name(), &sent);
                 }
                 after.merge_rows(&sent);
             }
             [star] if star == "*" => {
-                for field in T::FIELDS.iter().chain(&["translations"]) {
-                    after.write_path(field, &sent);
+                for field in Self::fields::<T>() {
+                    after.write_path(&field, &sent);
                 }
             }
             paths => {
@@ -270,10 +334,10 @@ impl Model {
         let sent = Self::of(&update.sent);
         update.mask.retain(|path| match split_row_path(path) {
             Some((language, field)) if !field.is_empty() => {
-                let name = T::ROW_FIELDS[0];
+                let name = &row_fields::<T>()[0];
                 let sent_row = sent.row(&language);
-                let named = sent_row.is_some_and(|row| row.has_field_by_name(name));
-                self.row(&language).is_some() || (field == name && named)
+                let named = sent_row.is_some_and(|row| row.has_field(name));
+                self.row(&language).is_some() || (field == name.name() && named)
             }
             _ => true,
         });
@@ -288,25 +352,30 @@ async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>
         let before = Model::of(&stored);
         let update = before.unambiguous(update);
         let mask: Vec<&str> = update.mask.iter().map(String::as_str).collect();
-        let (guid, etag, modified) = stored.id_and_version();
-        let sent = update.sent.clone().with_id(guid);
+        let sent = update.sent.clone().with_place_of(&stored);
         let outcome = match update.imported && mask.is_empty() {
-            true => T::import(client, sent).await,
-            false => T::update(client, sent, &mask).await,
+            true => client.import(sent.in_document()).await.map(drop),
+            false => sent.try_update(client, &mask).await,
         };
+        let after = T::get(client, stored.guid()).await;
         let Some(expected) = before.edited(&update) else {
             assert_eq!(outcome.refused().code, Code::InvalidArgument);
-            assert_eq!(T::read(client, guid).await, stored);
+            assert_eq!(after, stored);
             continue;
         };
-        let answered = outcome.accepted();
-        assert_eq!(Model::of(&answered).resource::<T>(), expected);
+        outcome.accepted();
+        assert_eq!(Model::of(&after).resource::<T>(), expected);
         let changed = expected != before.resource();
-        let (_, new_etag, new_modified) = answered.id_and_version();
-        assert_eq!(new_etag != etag, changed);
-        assert_eq!(new_modified != modified, changed);
-        stored = T::read(client, guid).await;
-        assert_eq!(stored, answered);
+        for field in ["etag", "modified_ts"] {
+            let [before, after] = [&stored, &after].map(|it| {
+                let field = dynamic(it)
+                    .get_field_by_name(field)
+                    .map(|it| it.into_owned());
+                field.expect("a field")
+            });
+            assert_eq!(before != after, changed, "{field}");
+        }
+        stored = after;
     }
 }
 

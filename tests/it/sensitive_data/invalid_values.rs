@@ -1,9 +1,14 @@
 //! Invalid values for the fields of a request, each with a mark.
 
-use prost_reflect::{Kind, MessageDescriptor, Value};
+use prost_reflect::{Kind, Value};
+use prost_types::FieldMask;
+use serde_json::json;
 
 use super::marks::{KEY, TEXT};
-use crate::kit::{contract::FieldPath, json_values as json};
+use crate::kit::{
+    contract::{FieldPath, field_value},
+    sample::{self, arrays_deep, member, object, value},
+};
 
 /// Longer than any text but a body may be.
 const LONG: usize = 1_500;
@@ -54,21 +59,19 @@ fn all_values(place: &FieldPath) -> Vec<Value> {
                     TEXT.repeat(LONG),
                 ];
                 let paths = paths.into_iter();
-                paths.map(|path| mask(&message, path)).collect()
+                let masks = paths.map(|path| FieldMask { paths: vec![path] });
+                masks.map(|mask| field_value(&message, &mask)).collect()
             }
             "google.protobuf.Value" => vec![
-                json::text(&message, &format!("{TEXT}\0")),
-                json::lists(&message, DEEP, TEXT),
-                json::object(&message, &format!("{KEY}\0"), json::text(&message, TEXT)),
+                field_value(&message, &sample::text(&format!("{TEXT}\0"))),
+                field_value(&message, &arrays_deep(DEEP, TEXT)),
+                field_value(&message, &value(json!({format!("{KEY}\0"): TEXT}))),
             ],
-            "google.protobuf.Struct" => {
-                let value = json::value_of(&message);
-                vec![
-                    json::member(&message, KEY, json::text(&value, &format!("{TEXT}\0"))),
-                    json::member(&message, &format!("{KEY}\0"), json::text(&value, TEXT)),
-                    json::member(&message, KEY, json::lists(&value, DEEP, TEXT)),
-                ]
-            }
+            "google.protobuf.Struct" => vec![
+                field_value(&message, &object(json!({KEY: format!("{TEXT}\0")}))),
+                field_value(&message, &object(json!({format!("{KEY}\0"): TEXT}))),
+                field_value(&message, &member(KEY, arrays_deep(DEEP, TEXT))),
+            ],
             _ => Vec::new(),
         },
         _ => Vec::new(),
@@ -81,8 +84,4 @@ pub fn broken(mut message: Vec<u8>) -> Option<Vec<u8>> {
     let at = windows.position(|window| window == TEXT.as_bytes())?;
     message[at + TEXT.len() - 1] = 0xff;
     Some(message)
-}
-
-fn mask(message: &MessageDescriptor, path: String) -> Value {
-    json::field(message, "paths", Value::List(vec![Value::String(path)]))
 }

@@ -25,23 +25,6 @@ async fn a_language_named_twice_counts_once(client: Client) {
     assert_eq!(pending(work), [(guide.guid, "de".to_owned(), missing)]);
 }
 
-#[apply(on_one_database)]
-async fn every_violation_is_reported_at_once(client: Client) {
-    let request = ListTranslationWorkRequest {
-        languages: vec!["de_DE".to_owned()],
-        task: Some("Pump".to_owned()),
-        page_size: -1,
-        page_token: "nonsense".to_owned(),
-    };
-    let failure = client.call(request).await.refused();
-    failure.violates(&[
-        ("languages[0]", "FIELD_INVALID"),
-        ("task", "FIELD_INVALID"),
-        ("page_size", "FIELD_OUT_OF_RANGE"),
-        ("page_token", "PAGE_TOKEN_INVALID"),
-    ]);
-}
-
 #[apply(on_both_databases)]
 async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
     let mut expected = Vec::new();

@@ -36,38 +36,6 @@ async fn written_texts_are_seen_and_unlocked(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_write_changes_the_version_of_the_resource(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let guide = client.get_task(&guide.guid).await.accepted();
-    let all = client.translation_work(&DE).await;
-    let sent = all.iter().map(|item| automatic(item, "x")).collect();
-    assert_eq!(write(&client, sent).await, [Written, Written]);
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert_ne!(read.etag, guide.etag);
-    assert_ne!(read.modified_ts, guide.modified_ts);
-    assert_eq!(read.created_ts, guide.created_ts);
-    let read = client.get_step(&step.guid).await.accepted();
-    assert_ne!(read.etag, step.etag);
-    assert_ne!(read.modified_ts, step.modified_ts);
-    assert_eq!(read.created_ts, step.created_ts);
-    // An update with the earlier etag is outdated.
-    let update = step_of(&step.guid).titled("Listen").with_etag(step.etag);
-    let failure = client.update_step(update, &["title"]).await.refused();
-    failure.is(Code::Aborted, "ETAG_MISMATCH");
-}
-
-#[apply(on_both_databases)]
-async fn a_write_to_a_step_leaves_its_task_as_it_was(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let before = client.get_task(&guide.guid).await.accepted();
-    let sent = automatic(&work_on(&client, &step.guid).await, "Schauen");
-    assert_eq!(client.written(sent).await, Written);
-    assert_eq!(client.get_task(&guide.guid).await.accepted(), before);
-}
-
-#[apply(on_both_databases)]
 async fn the_same_write_again_changes_nothing(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(full_step(&guide)).await;
@@ -132,25 +100,6 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
     }
     let read = client.get_task(&guide.guid).await.accepted();
     assert!(read.translations.is_empty());
-}
-
-#[apply(on_both_databases)]
-async fn the_last_of_several_for_one_row_stays(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let mut sent = Vec::new();
-    for item in client.translation_work(&DE).await {
-        for (text, language) in [("first, longer", "de"), ("second", "DE"), ("third", "de")] {
-            sent.push(automatic(&item, text).in_language(language));
-        }
-    }
-    assert_eq!(write(&client, sent).await, [Written; 6]);
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert_eq!(read.translations.len(), 1);
-    assert_eq!(read.translations["de"], unlocked_name("third"));
-    let read = client.get_step(&step.guid).await.accepted();
-    assert_eq!(read.translations.len(), 1);
-    assert_eq!(read.translations["de"], unlocked_title("third"));
 }
 
 #[apply(on_both_databases)]
