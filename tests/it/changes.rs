@@ -43,9 +43,7 @@ async fn told_by(client: &Client, cursor: &mut String, rpc: &str) -> Vec<Change>
 
 #[apply(on_both_databases)]
 async fn renumbering_is_seen_by_nobody(client: Client) {
-    let guide = client
-        .imported(document("Guide", document_steps(&["a", "b"])))
-        .await;
+    let guide = client.given_guide(document_steps(&["a", "b"])).await;
     let (guide, last) = client.nearly_full(&guide).await;
     let cursor = client.cursor_now().await;
     let mut created = Vec::new();
@@ -70,7 +68,7 @@ async fn a_restore_tells_what_came_back(client: Client) {
         document_step(StepType::Information, "b"),
     ];
     let client = client.with_metadata("x-subject", "ana");
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     client.kept_revision(&guide.guid).await;
     client.delete_step(&guide.steps[1]).await.accepted();
     client.retitle(&guide.steps[0], "changed").await;

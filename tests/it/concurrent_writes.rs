@@ -198,17 +198,14 @@ async fn imports_that_change_what_one_guide_manages_all_succeed(client: Client) 
             keys.map(|(_, key)| answer(key, key)).collect(),
         ))
     };
-    let guide = client.imported(document("Guide", vec![asking(0)])).await;
+    let guide = client.given_guide(vec![asking(0)]).await;
     at_once(&client, 6, move |client, number| {
         let guide = guide.clone();
         async move {
             for round in 0..8 {
                 let question =
                     asking((number + round) % KEYS.len()).with_guid(guide.steps[0].clone());
-                let sent = TaskDocument {
-                    task: Some(task("Guide").with_guid(&guide.guid)),
-                    steps: vec![question],
-                };
+                let sent = document_with(task("Guide").with_guid(&guide.guid), vec![question]);
                 let imported = client.import_with(AbsentSteps::Keep, sent).await;
                 imported.expect("no import contradicts another");
             }

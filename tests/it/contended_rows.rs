@@ -98,7 +98,7 @@ impl Contended {
     /// A guide with a linked observation of one value: the guide, and its document.
     async fn linked_guide(&self) -> (Task, TaskDocument) {
         let steps = vec![linked_observation(&[("on", "On")])];
-        let guide = self.client.imported(document("Guide", steps)).await;
+        let guide = self.client.given_guide(steps).await;
         let document = self.client.exported(&guide.guid).await;
         (guide, document)
     }

@@ -117,7 +117,7 @@ async fn steps_come_back_until_there_is_no_room_left_before_the_others(client: C
 #[apply(on_both_databases)]
 async fn a_linked_observation_comes_back_unlinked(client: Client) {
     let linked = linked_observation(&[("a", "A"), ("b", "B")]);
-    let guide = client.imported(document("Guide", vec![linked])).await;
+    let guide = client.given_guide(vec![linked]).await;
     let before = client.get_step(&guide.steps[0]).await.accepted();
     client.delete_step(&before.guid).await.accepted();
     let (after, placement) = restored(&client, &before.guid).await;
@@ -160,7 +160,7 @@ async fn a_subtask_step_needs_its_task_and_has_its_name(client: Client) {
 #[apply(on_both_databases)]
 async fn what_is_not_kept_is_not_found(client: Client) {
     let steps = document_steps(&["a", "b", "c"]);
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     let [a, b, c] = &guide.steps[..] else {
         panic!("three steps");
     };

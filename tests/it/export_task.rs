@@ -114,7 +114,7 @@ async fn a_malformed_id_is_refused_and_one_in_upper_case_is_not(client: Client) 
         let failure = client.export(guid).await.refused();
         failure.violates(&[("guid", reason)]);
     }
-    let made = client.imported(document("Guide", Vec::new())).await;
+    let made = client.given_guide(Vec::new()).await;
     client.export(&made.guid.to_uppercase()).await.accepted();
 }
 
@@ -150,7 +150,7 @@ async fn an_export_shows_one_state_while_names_change(client: Client) {
         values.collect()
     };
     let steps = vec![observation_asking(linked_question(values("first")))];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let updates: Vec<Step> = (0..30)
         .map(|round| {
             step_of(&made.steps[0])
@@ -182,9 +182,7 @@ async fn an_export_shows_one_state_while_names_change(client: Client) {
 
 #[apply(on_both_databases)]
 async fn an_export_shows_one_state_while_steps_come_and_go(client: Client) {
-    let made = client
-        .imported(document("Guide", document_steps(&["a", "b"])))
-        .await;
+    let made = client.given_guide(document_steps(&["a", "b"])).await;
     let (writer, task) = (client.clone(), made.clone());
     let writes = async move {
         for _ in 0..40 {

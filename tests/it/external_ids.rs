@@ -167,7 +167,7 @@ async fn ids_differ_by_every_byte(client: Client) {
 /// A guide whose answer manages a task.
 async fn linked_guide(client: &Client) -> (Task, TaskDocument) {
     let steps = vec![linked_observation(&[("a", "A")])];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let exported = client.exported(&made.guid).await;
     (made, exported)
 }

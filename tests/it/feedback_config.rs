@@ -16,7 +16,7 @@ async fn an_update_links_nothing_new(client: Client) {
     let plain = step(&task, StepType::Observation, "plain");
     let plain = client.given_step(plain).await;
     let steps = vec![sample::linked_observation(&[("a", "A"), ("b", "B")])];
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     let before = client.tasks_with_steps().await;
     let linked =
         |values: &[(&str, &str)]| sample::linked_observation(values).feedback_config.remove(0);

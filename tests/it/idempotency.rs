@@ -110,7 +110,7 @@ async fn given_every_kind(client: &Client) -> Task {
         document_step(StepType::Idp, "problem"),
         subtask(&Task::default(), &other),
     ];
-    client.imported(document("Guide", steps)).await
+    client.given_guide(steps).await
 }
 
 #[apply(on_both_databases)]

@@ -16,7 +16,7 @@ async fn steps_with_equal_ids_are_made_separately(client: Client) {
     let id = unknown_guid();
     let steps = document_steps(&["a", "b"]).into_iter();
     let steps = steps.map(|step| step.with_guid(id.clone()));
-    let made = client.imported(document("Guide", steps.collect())).await;
+    let made = client.given_guide(steps.collect()).await;
     assert_eq!(client.step_titles(&made.guid).await, ["a", "b"]);
     assert!(!made.steps.contains(&id), "{made:?}");
 }
@@ -53,9 +53,7 @@ async fn system_set_fields_are_ignored_and_not_listed(client: Client) {
         modified_ts: time,
         ..document_step(StepType::Information, "a")
     };
-    let plain = client
-        .imported(document("Guide", document_steps(&["a"])))
-        .await;
+    let plain = client.given_guide(document_steps(&["a"])).await;
     let response = client.import(sent).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
     let made = response.task.unwrap();
@@ -107,9 +105,7 @@ async fn a_title_of_a_subtask_step_is_listed_if_it_differs(client: Client) {
 
 #[apply(on_both_databases)]
 async fn steps_can_be_added_to_an_imported_task(client: Client) {
-    let made = client
-        .imported(document("Guide", document_steps(&["a", "b", "c"])))
-        .await;
+    let made = client.given_guide(document_steps(&["a", "b", "c"])).await;
     client.given_step(information_step(&made, "end")).await;
     let created = client
         .create_step_after(information_step(&made, "a2"), &made.steps[0])

@@ -68,7 +68,7 @@ async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
 async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     use {IndexKind::*, IndexState::*};
     let steps = ["a", "b", "c", "d"].map(|title| document_step(StepType::Information, title));
-    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let guide = client.given_guide(steps.to_vec()).await;
     let [a, b, c, d] = [0, 1, 2, 3].map(|at| guide.steps[at].clone());
     let mut items: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
     for item in &mut items {
@@ -78,10 +78,7 @@ async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     // By the index alone, by an import, and with its task.
     client.delete_step(&a).await.accepted();
     client.delete_step(&b).await.accepted();
-    let rest = TaskDocument {
-        task: Some(task_of(&guide.guid)),
-        steps: vec![step_of(&d)],
-    };
+    let rest = document_with(task_of(&guide.guid), vec![step_of(&d)]);
     client
         .import_with(AbsentSteps::Delete, rest)
         .await
@@ -117,7 +114,7 @@ async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
 async fn what_comes_back_is_no_deletion(client: Client) {
     use {IndexKind::*, IndexState::*};
     let steps = ["a", "b"].map(|title| document_step(StepType::Information, title));
-    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let guide = client.given_guide(steps.to_vec()).await;
     client.kept_revision(&guide.guid).await;
     let (task, step, never) = (&guide.guid, &guide.steps[0], &guide.steps[1]);
     let items = client.index_work().await;
@@ -162,7 +159,7 @@ async fn what_comes_back_is_no_deletion(client: Client) {
 async fn a_deletion_is_work_if_it_was_listed(client: Client) {
     use {IndexKind::*, IndexResult::*, IndexState::*};
     let steps = ["a", "b"].map(|title| document_step(StepType::Information, title));
-    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let guide = client.given_guide(steps.to_vec()).await;
     let [a, b] = [0, 1].map(|at| guide.steps[at].clone());
     let listed = client.index_work().await;
     let items: Vec<IndexedItem> = listed.iter().map(item).collect();
@@ -329,9 +326,7 @@ async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: C
 #[apply(on_both_databases)]
 async fn each_item_has_its_own_result(client: Client) {
     use {IndexKind::*, IndexResult::*, IndexState::*};
-    let guide = client
-        .imported(document("Guide", document_steps(&["a", "b"])))
-        .await;
+    let guide = client.given_guide(document_steps(&["a", "b"])).await;
     index_all(&client).await;
     let [changed, deleted] = [0, 1].map(|at| guide.steps[at].clone());
     client.retitle(&changed, "Changed").await;

@@ -14,7 +14,7 @@ async fn guide(client: &Client, answers: &[(&str, &str)]) -> (Task, Step, Vec<St
         linked_observation(answers),
         document_step(StepType::End, "end"),
     ];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let mut steps = client.steps_with_bodies(&made.guid).await;
     steps.pop();
     let question = steps.remove(0);
@@ -84,7 +84,7 @@ async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
         .with_body("<p>Go on.</p>")
         .with_tags(vec!["wired".to_owned()]);
     let steps = vec![observation_asking(question_with(&[&link])), wiring.clone()];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     assert_eq!(made.steps.len(), 2);
     let after = client.get_step(&made.steps[1]).await.accepted();
     assert_eq!((after.body, after.tags), (wiring.body, wiring.tags));
@@ -92,14 +92,12 @@ async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
 
 #[apply(on_both_databases)]
 async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client: Client) {
-    let inner = TaskDocument {
-        task: Some(
-            Task::default()
-                .named("x".repeat(201))
-                .with_product(PRODUCT + 1),
-        ),
-        steps: Vec::new(),
-    };
+    let inner = document_with(
+        Task::default()
+            .named("x".repeat(201))
+            .with_product(PRODUCT + 1),
+        Vec::new(),
+    );
     let question = linked_question(vec![answer_with("a", "A", inner)]);
     let response = client
         .import(document("Guide", vec![observation_asking(question)]))
@@ -119,7 +117,7 @@ async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client
 #[apply(on_both_databases)]
 async fn a_managed_task_has_the_product_of_its_parent(client: Client) {
     let observation = linked_observation(&[("a", "A")]).with_product(PRODUCT + 1);
-    let made = client.imported(document("Guide", vec![observation])).await;
+    let made = client.given_guide(vec![observation]).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let task = managed_by(&client, &question).await.remove(0);
     assert_eq!(task.product_id, Some(PRODUCT));
@@ -180,9 +178,7 @@ async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {
         .iter()
         .map(|key| (key.as_str(), key.as_str()))
         .collect();
-    let made = client
-        .imported(document("Guide", vec![linked_observation(&values)]))
-        .await;
+    let made = client.given_guide(vec![linked_observation(&values)]).await;
     assert_eq!(made.steps.len(), 1_001);
     let titles = client.step_titles(&made.guid).await;
     assert_eq!(titles[1..], keys);

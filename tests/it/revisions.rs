@@ -26,7 +26,7 @@ async fn given_guide(client: &Client) -> Task {
         document_step(StepType::Information, "Read"),
         document_step(StepType::End, "end"),
     ];
-    client.imported(document("Guide", steps)).await
+    client.given_guide(steps).await
 }
 
 /// The numbers of a task's revisions, the newest first.

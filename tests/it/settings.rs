@@ -2,7 +2,6 @@
 
 mod certificate;
 mod check;
-mod mistakes;
 mod refused;
 
 use std::{
@@ -59,29 +58,6 @@ fn begin_http2(connection: &mut TcpStream) {
 }
 
 #[test]
-fn config_prints_the_effective_settings() {
-    let output = command(&["config", "--config", "e.toml", "--log", "debug"])
-        .file(
-            "e.toml",
-            "log = \"warn\"\nreflection = false\nmigrate = false\n",
-        )
-        .env("EXPERTISE_REFLECTION", "true")
-        .env("EXPERTISE_LOG", "info")
-        .run();
-    let printed = output.succeeded().stdout;
-    for setting in [
-        // A flag, a variable, a key of the file, and a default.
-        "log = \"debug\"",
-        "reflection = true",
-        "migrate = false",
-        "listen = \"127.0.0.1:50051\"",
-    ] {
-        let is_found = printed.lines().any(|line| line == setting);
-        assert!(is_found, "{setting}:\n{printed}");
-    }
-}
-
-#[test]
 fn a_taken_port_is_a_failed_start_of_one_line() {
     let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = holder.local_addr().expect("its address").to_string();
@@ -135,29 +111,4 @@ fn connections_beyond_the_limit_of_open_files_wait_and_are_logged() {
     drop(first);
     begin_http2(&mut third);
     drop(second);
-}
-
-/// The image listens on all addresses.
-#[test]
-fn migrate_listens_nowhere_and_needs_no_credentials() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let migrate = command(&["migrate"]).in_directory(directory.path());
-    let public = migrate.env("EXPERTISE_LISTEN", "0.0.0.0:50051");
-    let line = public.run().succeeded().stdout;
-    assert!(line.starts_with("created the schema ("), "{line}");
-}
-
-#[test]
-fn migrate_makes_the_schema_and_says_so() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let migrate = || {
-        let command = command(&["migrate"]).in_directory(directory.path());
-        command.run().succeeded().stdout
-    };
-    let (first, second) = (migrate(), migrate());
-    assert!(first.starts_with("created the schema ("), "{first}");
-    assert!(second.starts_with("the schema is up to date ("), "{second}");
-    for line in [first, second] {
-        assert!(line.ends_with(") in sqlite:expertise.db\n"), "{line}");
-    }
 }

@@ -14,23 +14,15 @@ use crate::kit::{
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn statements_on_every_tenant_table_are_checked() {
     let write_every_table = |client: Client| async move {
-        let role = CreateRoleRequest {
-            role: Some(Role::default().with(|it| it.name = "Support".to_owned())),
-        };
-        client.call(role).await.accepted();
-        let name = TaskTranslation::default().with(|it| it.name = Some("Aufgabe".to_owned()));
-        let conditions = Some(all_of(vec![when("a", "=", "1")]));
-        let new = task("Task")
-            .translated("de", name)
-            .with(|it| it.dependencies = conditions.clone());
+        client.given_role("Support").await;
+        let conditions = all_of(vec![when("a", "=", "1")]);
+        let new = task("Task").with_dependencies(conditions.clone());
+        let new = new.translated("de", task_translation("Aufgabe"));
         let task = client.given_task(new).await;
-        let title = StepTranslation::default().with(|it| it.title = Some("Schritt".to_owned()));
-        let step = Step {
-            body: Some("body".to_owned()),
-            dependencies: conditions,
-            translations: [("de".to_owned(), title)].into(),
-            ..information_step(&task, "Step")
-        };
+        let step = information_step(&task, "Step")
+            .with_body("body")
+            .depending_on(conditions)
+            .translated("de", step_translation("Schritt"));
         let create = create_step_request(step).with(|it| it.request_id = unknown_guid());
         client.call(create).await.accepted();
     };

@@ -97,9 +97,7 @@ async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
 
 #[apply(on_both_databases)]
 async fn an_appended_step_follows_the_last_step_of_an_import(client: Client) {
-    let task = client
-        .imported(document("Guide", document_steps(&["a", "b", "c"])))
-        .await;
+    let task = client.given_guide(document_steps(&["a", "b", "c"])).await;
     let first = client.given_step(information_step(&task, "d")).await;
     let mut exported = client.exported(&task.guid).await;
     exported.steps.reverse();

@@ -127,7 +127,7 @@ async fn what_is_sent_as_it_is_stored_is_not_listed(client: Client) {
         linked_observation(&[("a", "A"), ("b", "B")]),
         subtask(&Task::default(), &full),
     ];
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     for guid in guide.steps.iter().chain([&step.guid]) {
         let read = client.get_step(guid).await.accepted();
         let changed = read.clone().with_body("<p>Changed</p>");
@@ -161,7 +161,7 @@ async fn sending_back_what_was_read_changes_nothing(client: Client) {
         document_step(StepType::End, "Done"),
         subtask(&Task::default(), &full),
     ];
-    client.imported(document("Guide", steps)).await;
+    client.given_guide(steps).await;
     for (task, steps) in client.tasks_with_steps().await {
         for mask in [&[][..], &["*"]] {
             assert_eq!(client.updated_task(task.clone(), mask).await, task);

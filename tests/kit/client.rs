@@ -279,6 +279,11 @@ impl Client {
         response.task.expect("the response holds the task")
     }
 
+    /// A guide of these steps.
+    pub async fn given_guide(&self, steps: Vec<Step>) -> Task {
+        self.imported(document("Guide", steps)).await
+    }
+
     /// Puts steps behind the first one of a task until nearly no place is left behind the last
     /// of them: the task, and that step. [`INSERTS_UNTIL_RENUMBERED`] behind it renumber all.
     pub async fn nearly_full(&self, task: &Task) -> (Task, String) {

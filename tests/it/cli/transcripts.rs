@@ -19,7 +19,7 @@ macro_rules! transcripts {
 transcripts! {
     accounts apply caller changes credentials databases delete diff drift edit edit_merge export
     export_large graph health history import lint list manual merge names new preview prune
-    references references_between_files restore retries show translate
+    references references_between_files restore retries settings show translate
 }
 
 #[test]

@@ -66,8 +66,8 @@ async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Clie
 #[apply(on_both_databases)]
 async fn without_the_flag_a_document_makes_a_task_each_time(client: Client) {
     let steps = || vec![end("a", "A")];
-    let first = client.imported(document("Guide", steps())).await;
-    let second = client.imported(document("Guide", steps())).await;
+    let first = client.given_guide(steps()).await;
+    let second = client.given_guide(steps()).await;
     assert_ne!(first.guid, second.guid);
     // A document without an id of its own does so with the flag, too.
     let third = imported(&client, document("Guide", steps())).await;
@@ -100,11 +100,7 @@ async fn a_matched_guide_is_reset_like_one_with_a_guid(client: Client) {
 #[apply(on_both_databases)]
 async fn steps_of_a_task_with_a_guid_are_matched_too(client: Client) {
     // The steps of other tasks may have the same ids.
-    let given = async || {
-        client
-            .imported(document("Guide", vec![end("a", "A")]))
-            .await
-    };
+    let given = async || client.given_guide(vec![end("a", "A")]).await;
     let [before, made, after] = [given().await, given().await, given().await];
     let sent = document_of(&made.guid, vec![end("a", "A2")]);
     let response = imported(&client, sent).await;
@@ -233,7 +229,7 @@ async fn an_etag_needs_something_to_match(client: Client) {
 #[apply(on_both_databases)]
 async fn steps_exchange_their_ids(client: Client) {
     let steps = ["a", "b", "c"].map(|id| end(id, id));
-    let made = client.imported(document("Guide", steps.to_vec())).await;
+    let made = client.given_guide(steps.to_vec()).await;
     let ids = async || -> Vec<String> {
         let steps = client.steps_of(&made.guid, 0).await;
         steps
@@ -271,9 +267,7 @@ async fn steps_exchange_their_ids(client: Client) {
 
 #[apply(on_both_databases)]
 async fn an_id_of_a_deleted_step_goes_to_a_new_one(client: Client) {
-    let made = client
-        .imported(document("Guide", vec![end("a", "A"), end("b", "B")]))
-        .await;
+    let made = client.given_guide(vec![end("a", "A"), end("b", "B")]).await;
     let steps = vec![
         step_of(&made.steps[0]).with_external_id("b"),
         end("a", "New"),
@@ -290,9 +284,7 @@ async fn an_id_of_a_deleted_step_goes_to_a_new_one(client: Client) {
 
 #[apply(on_both_databases)]
 async fn a_step_that_is_listed_by_its_guid_is_not_matched_by_its_former_id(client: Client) {
-    let made = client
-        .imported(document("Guide", vec![end("a", "A")]))
-        .await;
+    let made = client.given_guide(vec![end("a", "A")]).await;
     let renamed = step_of(&made.steps[0]).with_external_id("b");
     for steps in [
         vec![renamed.clone(), end("a", "New")],

@@ -18,9 +18,9 @@ async fn full_guide(client: &Client) -> TaskDocument {
     let outside = client.given_task(task("Outside")).await;
     let costly = full_step(&Task::default()).with_cost(7);
     let costly = costly.translated("fr", step_translation("Contrôler la vanne"));
-    let sent = TaskDocument {
-        task: Some(full_task().with_external_id("guide")),
-        steps: vec![
+    let sent = document_with(
+        full_task().with_external_id("guide"),
+        vec![
             full_step(&Task::default()),
             Step {
                 external_id: Some("solution".to_owned()),
@@ -30,7 +30,7 @@ async fn full_guide(client: &Client) -> TaskDocument {
             },
             subtask(&Task::default(), &outside),
         ],
-    };
+    );
     let made = client.imported(sent).await;
     client.exported(&made.guid).await
 }
@@ -134,10 +134,7 @@ fn nested_guide(depth: usize) -> TaskDocument {
         let inner = answer_with("a", "A", nested_guide(depth - 1));
         steps.push(observation_asking(linked_question(vec![inner])));
     }
-    TaskDocument {
-        task: Some(full_task()),
-        steps,
-    }
+    document_with(full_task(), steps)
 }
 
 /// Changes a nested guide and the document in its value.

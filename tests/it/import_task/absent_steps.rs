@@ -4,7 +4,7 @@ use crate::kit::prelude::*;
 
 async fn guide(client: &Client) -> Task {
     let steps = document_steps(&["a", "b", "c", "d"]);
-    client.imported(document("Guide", steps)).await
+    client.given_guide(steps).await
 }
 
 /// A document that lists two of the steps, the last one first.
@@ -34,9 +34,7 @@ async fn by_default_absent_steps_are_named_and_nothing_changes(client: Client) {
 
 #[apply(on_both_databases)]
 async fn twenty_absent_steps_are_named(client: Client) {
-    let made = client
-        .imported(document("Guide", document_steps(&["a"; 21])))
-        .await;
+    let made = client.given_guide(document_steps(&["a"; 21])).await;
     let failure = client.import(document_of(&made.guid, Vec::new())).await;
     let failure = failure.refused();
     failure.is_precondition("ABSENT_STEPS");
@@ -93,7 +91,7 @@ async fn absent_steps_are_deleted(client: Client) {
 async fn tasks_that_absent_steps_refer_to_are_kept(client: Client) {
     let outside = client.given_task(task("Outside")).await;
     let steps = vec![subtask(&Task::default(), &outside)];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let sent = document_of(&made.guid, Vec::new());
     client
         .import_with(AbsentSteps::Delete, sent)
@@ -107,9 +105,7 @@ async fn tasks_that_absent_steps_refer_to_are_kept(client: Client) {
 async fn nested(client: &Client) -> (TaskDocument, Task) {
     let inner = document("", document_steps(&["a", "b"]));
     let question = linked_question(vec![answer_with("a", "A", inner)]);
-    let made = client
-        .imported(document("Guide", vec![observation_asking(question)]))
-        .await;
+    let made = client.given_guide(vec![observation_asking(question)]).await;
     let sent = client.exported(&made.guid).await;
     let link = answers_of(&sent.steps[0])[0].link.clone();
     (sent, client.get_task(&link).await.accepted())

@@ -3,19 +3,14 @@
 use crate::kit::prelude::*;
 
 async fn rich(client: &Client) -> (Task, Step) {
-    let sent = TaskDocument {
-        task: Some(full_task()),
-        steps: vec![full_step(&Task::default())],
-    };
+    let sent = document_with(full_task(), vec![full_step(&Task::default())]);
     let made = client.imported(sent).await;
     let step = client.get_step(&made.steps[0]).await.accepted();
     (made, step)
 }
 
 async fn guide(client: &Client, titles: &[&str]) -> Task {
-    client
-        .imported(document("Guide", document_steps(titles)))
-        .await
+    client.given_guide(document_steps(titles)).await
 }
 
 #[apply(on_both_databases)]
@@ -50,7 +45,7 @@ async fn exported(client: &Client) -> TaskDocument {
         document_step(StepType::Information, "a"),
         observation_asking(question),
     ];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     client.exported(&made.guid).await
 }
 
@@ -140,7 +135,7 @@ async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     let first = client.given_task(task("First")).await;
     let second = client.given_task(task("Second").with_product(99)).await;
     let made = client
-        .imported(document("Guide", vec![subtask(&Task::default(), &first)]))
+        .given_guide(vec![subtask(&Task::default(), &first)])
         .await;
     let change = step_of(&made.steps[0]).with_subtask_id(second.guid.clone());
     client.imported(document_of(&made.guid, vec![change])).await;
@@ -156,10 +151,7 @@ async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
 }
 
 fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
-    let sent = TaskDocument {
-        task: Some(task_of(guid).named("Renamed")),
-        steps: Vec::new(),
-    };
+    let sent = document_with(task_of(guid).named("Renamed"), Vec::new());
     import_of(sent).with(|it| it.etag = etag.to_owned())
 }
 

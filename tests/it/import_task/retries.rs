@@ -44,10 +44,10 @@ async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client
     let mut guide_etag = first.accepted().guide_etag;
     let task = client.all_tasks().await.remove(0);
     for number in 0..4 {
-        let renamed = TaskDocument {
-            task: Some(task_of(&task.guid).named(format!("Guide {number}"))),
-            steps: task.steps.iter().map(|guid| step_of(guid)).collect(),
-        };
+        let renamed = document_with(
+            task_of(&task.guid).named(format!("Guide {number}")),
+            task.steps.iter().map(|guid| step_of(guid)).collect(),
+        );
         let request = request(renamed).with(|it| it.guide_etag = guide_etag);
         guide_etag = import_eight_times(&client, &request).await.guide_etag;
     }
@@ -72,7 +72,7 @@ async fn a_failed_import_leaves_nothing(client: Client) {
 
 #[apply(on_both_databases)]
 async fn imports_of_one_task_at_the_same_time_all_count(client: Client) {
-    let made = client.imported(document("Guide", Vec::new())).await;
+    let made = client.given_guide(Vec::new()).await;
     let imports = at_once(&client, 16, |client, number| {
         let steps = document_steps(&[&format!("step {number}")]);
         let sent = document_of(&made.guid, steps);

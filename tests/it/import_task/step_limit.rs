@@ -32,7 +32,7 @@ async fn too_many_steps_are_refused_with_everything_else(client: Client) {
 #[apply(on_both_databases)]
 async fn a_wiring_step_that_is_listed_counts_once(client: Client) {
     let observation = linked_observation(&[("a", "A"), ("b", "B"), ("c", "C")]);
-    let made = client.imported(document("Guide", vec![observation])).await;
+    let made = client.given_guide(vec![observation]).await;
     let mut listed = client.exported(&made.guid).await.steps;
     // One wiring step is listed with its id, one without, and one is not listed.
     listed[2].guid.clear();

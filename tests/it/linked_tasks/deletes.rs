@@ -7,9 +7,7 @@ use crate::kit::prelude::*;
 async fn the_observation_that_manages_a_task_is_named(client: Client) {
     let first = linked_observation(&[("a", "A")]);
     let second = linked_observation(&[("b", "B")]);
-    let made = client
-        .imported(document("Guide", vec![first, second]))
-        .await;
+    let made = client.given_guide(vec![first, second]).await;
     let mut observations = client.steps_with_bodies(&made.guid).await;
     observations.retain(|step| step.r#type() == StepType::Observation);
     assert_eq!(observations.len(), 2);
@@ -60,9 +58,7 @@ async fn a_wiring_step_is_not_deleted(client: Client) {
 async fn a_task_that_manages_others_leaves_them_as_ordinary_tasks(client: Client) {
     let inner = document("A", document_steps(&["inner"]));
     let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);
-    let made = client
-        .imported(document("Guide", vec![observation_asking(question)]))
-        .await;
+    let made = client.given_guide(vec![observation_asking(question)]).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let managed = managed_by(&client, &question).await;
     client.force_delete_task(&made.guid).await.accepted();

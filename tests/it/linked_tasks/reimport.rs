@@ -48,7 +48,7 @@ async fn a_document_imports_the_managed_task_again(client: Client) {
     let steps = vec![observation_asking(linked_question(vec![answer_with(
         "x", "A", inner,
     )]))];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let before = managed_by(&client, &question).await.remove(0);
     let sent = changed(&client, &made, |config| {
@@ -74,7 +74,7 @@ async fn a_managed_task_without_a_document_keeps_its_steps(client: Client) {
     let steps = vec![observation_asking(linked_question(vec![answer_with(
         "x", "A", inner,
     )]))];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let before = client.tasks_with_steps().await;
     let sent = changed(&client, &made, |config| config.values[0].task_json = None).await;
     for absent in [AbsentSteps::Unspecified, AbsentSteps::Delete] {
@@ -286,10 +286,7 @@ async fn the_name_of_a_managed_task_is_ignored_and_listed(client: Client) {
         assert_eq!(response.ignored_paths, ["task.name"]);
         assert_eq!(response.task, Some(managed.clone()));
     }
-    let alone = TaskDocument {
-        task: Some(renaming.clone()),
-        steps: Vec::new(),
-    };
+    let alone = document_with(renaming.clone(), Vec::new());
     let response = client.import(alone.clone()).await.accepted();
     assert_eq!(response.ignored_paths, ["document.task.name"]);
     let sent = changed(&client, &made, |config| {
@@ -307,7 +304,7 @@ async fn what_a_managed_task_manages_stays_when_it_is_unlinked(client: Client) {
     let steps = vec![observation_asking(linked_question(vec![answer_with(
         "a", "A", middle,
     )]))];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let middle = managed_by(&client, &question).await.remove(0);
     let below = client.exported(&middle.guid).await;
@@ -328,9 +325,7 @@ async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
         .iter()
         .map(|key| (key.as_str(), key.as_str()))
         .collect();
-    let made = client
-        .imported(document("Guide", vec![linked_observation(&values)]))
-        .await;
+    let made = client.given_guide(vec![linked_observation(&values)]).await;
     let mut sent = client.exported(&made.guid).await;
     for value in &mut sent.steps[0].feedback_config[0].values {
         value.task_json = None;
@@ -383,7 +378,7 @@ async fn names_of_managed_tasks_are_translated_by_their_documents(client: Client
     let translated = |name: &str| task("").translated("de", task_translation(name));
     let inner = answer_with("a", "A", document_with(translated("Erste"), Vec::new()));
     let steps = vec![observation_asking(linked_question(vec![inner]))];
-    let made = client.imported(document("Guide", steps)).await;
+    let made = client.given_guide(steps).await;
     let question = client.get_step(&made.steps[0]).await.accepted();
     let name = async || {
         let managed = managed_by(&client, &question).await.remove(0);

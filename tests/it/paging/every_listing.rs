@@ -54,7 +54,7 @@ async fn fill(client: &Client, count: usize) -> Values {
         observation_asking(linked_question(answers.collect())),
         document_step(StepType::Information, "Reads").depending_on(any_of(reads)),
     ];
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     let referring = vec![subtask(&Task::default(), &guide); count + 1];
     client.imported(document("Referring", referring)).await;
     for n in 0..=count {

@@ -197,14 +197,8 @@ impl Writer<'_> {
             }
         }
         let mut documents = Written {
-            exported: TaskDocument {
-                task: Some(exported),
-                steps: Vec::new(),
-            },
-            sent: TaskDocument {
-                task: Some(sent),
-                steps: Vec::new(),
-            },
+            exported: document_with(exported, Vec::new()),
+            sent: document_with(sent, Vec::new()),
         };
         for mut step in self.steps(plan, &own) {
             step.exported.task.clone_from(&own.guid);

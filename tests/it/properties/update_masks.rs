@@ -160,9 +160,9 @@ fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
 fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
     // Paths into each language, or the whole map.
     let row_paths = |language: &'static str| {
-        let row_fields = row_fields::<T>().into_iter().enumerate();
+        let fields = row_fields::<T>().into_iter().enumerate();
         // Quotes around a language are optional: only the path of the first field has them.
-        let below = row_fields.map(|(index, field)| match index {
+        let below = fields.map(|(index, field)| match index {
             0 => format!("translations.`{language}`.{}", field.name()),
             _ => format!("translations.{language}.{}", field.name()),
         });

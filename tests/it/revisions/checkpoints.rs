@@ -221,7 +221,7 @@ async fn concurrent_changes_keep_one(url: String) {
 async fn a_checkpoint_locks_its_guide_once(url: String) {
     let mut aging = Aging::start(&url).await;
     let steps = vec![document_step(StepType::Information, "Read")];
-    let guide = aging.client.imported(document("Guide", steps)).await;
+    let guide = aging.client.given_guide(steps).await;
     let step = guide.steps[0].as_str();
     let without = aging.statements_of_update(step, "New").await;
     aging.age(HOUR).await;
@@ -241,7 +241,7 @@ async fn a_guide_that_is_too_large_is_considered_once(url: String) {
     let settings = with_metrics(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT);
     let mut aging = Aging::start_with(settings, &url).await;
     let steps = vec![document_step(StepType::Information, "Read")];
-    let guide = aging.client.imported(document("Guide", steps)).await;
+    let guide = aging.client.given_guide(steps).await;
     for _ in 0..3 {
         let large = information_step(&guide, "Large").with_body("x".repeat(LIMIT / 2));
         aging.client.given_step(large).await;

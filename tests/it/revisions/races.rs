@@ -157,7 +157,7 @@ async fn deletions_and_restores_of_guides_that_refer_to_each_other_end(client: C
         linked_observation(&[("yes", "Yes"), ("no", "No")]),
         subtask(&Task::default(), &other),
     ];
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     client.given_step(subtask(&other, &guide)).await;
     let tasks = [guide.guid.clone(), other.guid.clone()];
     for task in &tasks {

@@ -312,7 +312,7 @@ async fn a_task_that_was_managed_comes_back_as_a_standard_task(client: Client) {
 #[apply(on_both_databases)]
 async fn a_task_that_the_revision_does_not_manage_becomes_a_standard_task(client: Client) {
     let steps = vec![document_step(StepType::End, "end")];
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     client.kept_revision(&guide.guid).await;
     let mut linked = client.exported(&guide.guid).await;
     linked.steps.push(linked_observation(&[("yes", "Yes")]));
@@ -423,7 +423,7 @@ async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) 
 async fn the_first_twenty_missing_subtasks_are_named(client: Client) {
     let other = client.given_task(task("Other")).await;
     let steps = vec![subtask(&Task::default(), &other); 21];
-    let guide = client.imported(document("Guide", steps)).await;
+    let guide = client.given_guide(steps).await;
     client.force_delete_task(&guide.guid).await.accepted();
     client.delete_task(&other.guid).await.accepted();
     let failure = client.restore_revision(&guide.guid, 1).await.refused();

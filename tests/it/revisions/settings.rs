@@ -247,7 +247,7 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
 fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() {
     on_sqlite(&[], async |client| {
         let steps = vec![document_step(StepType::Information, "Step"); 5_001];
-        let guide = client.imported(document("Guide", steps)).await;
+        let guide = client.given_guide(steps).await;
         let title = StepTranslation::default()
             .with(|it| it.title = Some("Schritt".to_owned()))
             .with(|it| it.locked = Some(false));

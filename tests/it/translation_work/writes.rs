@@ -1,6 +1,6 @@
 //! WriteTranslations: the results of automatic translations.
 
-use super::{DE, given_unlocked_step, row_of_task, state, unlocked_name, unlocked_title, work_on};
+use super::{given_unlocked_step, row_of_task, state, unlocked_name, work_on};
 use crate::kit::prelude::*;
 use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
 use serde_json::json;

@@ -374,9 +374,7 @@ async fn large_conditions_elsewhere_take_no_memory(database: TestDatabase) {
             .given_task(task("Large").with_dependencies(conditions))
             .await;
     }
-    let guide = client
-        .imported(document("Guide", vec![asks("n", numbered("k", 2))]))
-        .await;
+    let guide = client.given_guide(vec![asks("n", numbered("k", 2))]).await;
     let account = client.account().to_owned();
     service.terminate();
     service.restart();

@@ -61,7 +61,7 @@ async fn every_text_is_that_of_the_first_language_in_line_that_has_it(
     step.translations = translations
         .map(|(language, has)| ((*language).to_owned(), row(language, *has)))
         .collect();
-    let task = client.imported(document("Guide", vec![step])).await;
+    let task = client.given_guide(vec![step]).await;
     let tags: Vec<&str> = fallback.iter().map(|(tag, _)| *tag).collect();
     let request = preview_of(&task.guid)
         .in_language(asked)

@@ -1,160 +1,22 @@
 //! Every wrong setting and argument with the line that refuses it, in one snapshot.
 
+use std::fs;
+
 use super::refusal;
 
-/// What is given: variables, without `EXPERTISE_` in front, and arguments. Quotes are those of a
-/// shell.
-const GIVEN: &str = r"
-LISTEN=localhost
-LISTEN=50051
-LISTEN=
-LISTEN=0.0.0.0:50051
---listen=[::]:1
-LISTEN=127.0.0.1:9464 METRICS_LISTEN=0.0.0.0:9464
-LISTEN=127.0.0.1:9464 METRICS_LISTEN=127.0.0.1:9464
-LISTEN=127.0.0.1:9464 METRICS_LISTEN=[::]:9464
-AUTH=header LISTEN=[::]:9464 METRICS_LISTEN=[::1]:9464
-MIGRATE=yes
-REFLECTION=1
-REQUEST_TIMEOUT=30
-REQUEST_TIMEOUT=0s
-'SHUTDOWN_GRACE=for\never'
-MAX_MESSAGE_BYTES=72M
-MAX_MESSAGE_BYTES=1073741824
-MAX_INFLIGHT_BYTES=1048576
-LOG=inof
-LOG=expertise=loud
-LOG=
-LOG=info,
-LOG_FORMAT=xml
---config=/nowhere/at.all
-
-LISTNE=[::]:1
-DATABSE_URL=sqlite:a.db
-DATABASE_UR=sqlite:a.db
-JWTSECRET=hush
-TLS_CERTFILE=a.pem
-TLS_CERT=a.pem
-MAX_INFLIGHT_BYTE=1
-LGO=debug
-COLOUR=hush-hush
-
-DATABASE_URL=mysql://ann:hush@db/e
-DATABASE_URL=
-DATABASE_URL=postgres:db/e
-DATABASE_URL=sqlite:e.db?mode=rw
-DATABASE_URL=postgres://ann:hush@db:99999/e
-DATABASE_URL=postgres://one,two/e
-DATABASE_URL=postgres://db/e?sslmod=require
-DATABASE_URL=postgres://db/e?sslmode=on
-DATABASE_URL=postgres://db/e PGSSLMODE=on
-DATABASE_URL=postgres://db/e PGPORT=x
-DATABASE_URL=postgres://db/e PGSSLKEY=client.key
-DATABASE_URL=postgres://db/e?sslcert=client.pem
-DATABASE_URL=postgres://db/e?sslmode=verify-full&sslrootcert=/no/such.pem
-DATABASE_URL=postgres://db/e?sslmode=verify-ca&sslrootcert=/dev/null
-DATABASE_URL=postgres://db/e?pgbouncer=true
-DATABASE_URL=postgres://ann:hu#sh@db/e
-DATABASE_MAX_CONNECTIONS=0
-
-AUTH=none
-AUTH=jwt JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_AUDIENCE=expertise
-AUTH=jwt JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us
-AUTH=jwt JWT_SECRET= JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_SECRET=hush-these-are-only-31-bytes-ye JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_PUBLIC_KEY_FILE=key.pem JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_JWKS_FILE=keys.json JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_SECRET_FILE= JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_PUBLIC_KEY_FILE= JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_JWKS_FILE= JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_JWKS_URL=issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_JWKS_URL=ftp://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_JWKS_URL=https:// JWT_ISSUER=us JWT_AUDIENCE=expertise
-AUTH=jwt JWT_JWKS_URL=https://ann:hush@issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
-JWT_SECRET=hush-these-are-32-bytes-or-more-hush
-LISTEN=0.0.0.0:50051 JWT_JWKS_URL=https://issuer.test/keys
-AUTH=header JWT_AUDIENCE=expertise
-TLS_CERT_FILE=cert.pem
-TLS_KEY_FILE=key.pem
-TLS_CLIENT_CA_FILE=ca.pem
-TLS_CERT_FILE=cert.pem TLS_CLIENT_CA_FILE=ca.pem
-TLS_CERT_FILE=
-TLS_KEY_FILE=
-TLS_CLIENT_CA_FILE=
-
-token --account=42 --scope=read AUTH=header JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read --private-key-file=key.pem JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read --private-key-file=key.pem JWT_SECRET_FILE=secret JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_AUDIENCE=expertise
-token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us
-token '--account=4 2' --scope=read
-token --account=42 --scope=raed
-token --account=42 --scope=
-token --account=42 '--scope=read	write'
-token --account=42 --scope=read --expires=1
-token --account=42 --scope=read --expires=0s
-token --account=42 --scope=read --subject=
-
-list
-list --account=demo CA_FILE=/dev/null
-list --account=demo CA_FILE=/dev/null SERVER=http://127.0.0.1:1
-list --account=demo TOKEN=to.ken
-list '--account=a b'
-list --account=demo TOKNE=hush
-show '' --account=demo
-show ' ' --account=demo
-show 01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d --account=demo
-import a.json --account=demo --absent-steps=drop
-import a.json --account=demo --request-id=1
-import a.json --account=demo --format=xml
-import a.json --account=demo --retries=many
-import a.json --account=demo --server=localhost
-lint --online a.json
-lint a.json --rule=step/unreachable
-lint a.json --rule=step/unknown=off
-lint a.json --rule=step/unreachble=off
-lint a.json --rule=step/unreachable=loud
-lint a.json --min-severity=fatal
-lint a.json --language=e
-lint a.json --language=german
-preview a.json --account=demo --answer=reacts
-preview a.json --account=demo --level=user9
-preview a.json --account=demo --subtask-depth=9
-
-translate --languages=de
-translate --account=42
-translate --account=42 LANGUAGES=
-translate --account=42 LANGUAGES=de,,es
-translate --account=42 LANGUAGES=de,spanish
-translate --account=42 LANGUAGES=de,en
-translate --account=42 LANGUAGES=de SERVER=127.0.0.1:50051
-translate --account=42 LANGUAGES=de SERVER=http://
-translate --account=42 LANGUAGES=de SERVER=http://ann:hush@h
-translate LANGUAGES=de 'ACCOUNT=a b'
-translate --account=42 LANGUAGES=de TASK=
-translate --account=42 LANGUAGES=de SOURCE_LANGUAGE=e
-translate --account=42 LANGUAGES=de SOURCE_LANGUAGE=english
-translate --account=42 LANGUAGES=de ENGINE=deepl
-translate --account=42 LANGUAGES=de ENGINE=apertium ENGINE_API_KEY=hush
-translate --account=42 LANGUAGES=de ENGINE_URL=http://h/?key=x
-translate --account=42 LANGUAGES=de 'ENGINE_API_KEY=hu sh'
-translate --account=42 LANGUAGES=de ENGINE_API_KEY=
-translate LANGUAGES=de 'TOKEN=hu sh'
-translate LANGUAGES=de TOKEN=
-translate --account=42 LANGUAGES=de PARALLEL=0
-translate --account=42 LANGUAGES=de TIMEOUT=0s
-translate --account=42 LANGUAGES=de RETRIES=-1
-translate --account=42 LANGUAGES=de BACKOFF=1
-";
+/// Has what is given, each with the line that refuses it below, which is indented: variables,
+/// without `EXPERTISE_` in front, and arguments. Quotes are those of a shell.
+const SNAPSHOT: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/settings/refused/snapshots/refused_settings.snap"
+);
 
 #[test]
 fn each_wrong_setting_is_refused_in_one_line_without_secrets() {
+    let snapshot = fs::read_to_string(SNAPSHOT).expect("the snapshot");
+    let (_, lines) = snapshot.rsplit_once("\n---\n").expect("its head");
     let mut shown = String::new();
-    for given in GIVEN.lines() {
+    for given in lines.lines().filter(|line| !line.starts_with("    ")) {
         shown.push_str(given);
         shown.push('\n');
         if given.is_empty() {
