@@ -191,11 +191,6 @@ impl CallContext {
         (self.started.elapsed().saturating_sub(waited), waited)
     }
 
-    /// Ends the call after this time from its start, if the server's time limit is not shorter.
-    pub fn set_timeout(&self, timeout: Duration) {
-        self.progress().caller_deadline = Some(self.started + timeout);
-    }
-
     /// Holds permits until the work on the call has ended.
     pub fn hold(&self, permits: impl IntoIterator<Item = Permit>) {
         self.progress().permits.extend(permits);
@@ -239,12 +234,14 @@ impl CallContext {
         now + deadline.saturating_duration_since(now) / 2
     }
 
-    /// Runs `work` until the deadline. Output that comes too late, because timers fire late on a busy
-    /// machine, is dropped.
+    /// Runs `work` until the server's time limit or, if that is earlier, until this time after the start of
+    /// the call. Output that comes too late, because timers fire late on a busy machine, is dropped.
     pub async fn until_deadline<F: Future>(
         &self,
+        timeout: Option<Duration>,
         mut work: Pin<&mut F>,
     ) -> Result<F::Output, DeadlineSource> {
+        self.progress().caller_deadline = timeout.map(|timeout| self.started + timeout);
         // The deadline moves while the call waits for changes.
         loop {
             let deadline = self.check_deadline()?;

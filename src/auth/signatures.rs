@@ -143,30 +143,28 @@ pub fn sign(tokens: &TokenConfig, grant: &TokenGrant) -> Result<String, KeyError
     });
     let token = signing_keys(&tokens.key).and_then(|keys| {
         // Some keys are refused only when they sign.
-        let token = keys
-            .into_iter()
-            .find_map(|(algorithm, key)| encode(&Header::new(algorithm), &claims, &key.ok()?).ok());
-        token.ok_or_else(|| UNUSABLE_KEY.to_owned())
+        let mut keys = keys.into_iter();
+        keys.find_map(|(algorithm, key)| encode(&Header::new(algorithm), &claims, &key).ok())
+            .ok_or_else(|| UNUSABLE_KEY.to_owned())
     });
     token.map_err(|reason| KeyError::unusable(&tokens.key, &reason))
 }
 
-/// The secret, or the private key as one of each type.
-#[allow(clippy::type_complexity)]
-fn signing_keys(
-    source: &KeySource,
-) -> Result<Vec<(Algorithm, jsonwebtoken::errors::Result<EncodingKey>)>, String> {
-    let secret = |secret: &[u8]| vec![(Algorithm::HS256, Ok(EncodingKey::from_secret(secret)))];
+/// The secret, or the private key for each algorithm that its type may be for.
+fn signing_keys(source: &KeySource) -> Result<Vec<(Algorithm, EncodingKey)>, String> {
+    let secret = |secret: &[u8]| vec![(Algorithm::HS256, EncodingKey::from_secret(secret))];
     match source {
         KeySource::Secret(text) => Ok(secret(text.expose().as_bytes())),
         KeySource::SecretFile(path) => Ok(secret(&read_secret(path)?)),
         KeySource::PrivateKeyFile(path) => {
             let text = pem::key(path, source.setting()).map_err(|error| error.reason)?;
-            Ok(vec![
+            let keys = [
                 (Algorithm::RS256, EncodingKey::from_rsa_pem(&text)),
                 (Algorithm::ES256, EncodingKey::from_ec_pem(&text)),
                 (Algorithm::EdDSA, EncodingKey::from_ed_pem(&text)),
-            ])
+            ];
+            let keys = keys.into_iter();
+            Ok(keys.filter_map(|(it, key)| Some((it, key.ok()?))).collect())
         }
         _ => Err("it only verifies".to_owned()),
     }

@@ -124,17 +124,16 @@ impl PostgresUrl {
         }
     }
 
-    /// The URL for the driver. It holds the password.
-    pub fn for_the_driver(&self) -> &str {
-        self.0.as_str()
+    /// The options of the driver, with the password. It reads the password file each time.
+    #[allow(clippy::expect_used)]
+    pub fn options(&self) -> PgConnectOptions {
+        PgConnectOptions::from_str(self.0.as_str()).expect("`parse` refuses other URLs")
     }
 
     /// The host or the directory of a socket, the port and the database that the driver uses,
     /// whether the URL or the environment has them; without user and password.
     pub fn address(&self) -> String {
-        let Ok(options) = PgConnectOptions::from_str(self.for_the_driver()) else {
-            return "postgres://".to_owned();
-        };
+        let options = self.options();
         let (host, port) = (options.get_host(), options.get_port());
         let database = options.get_database().unwrap_or_default();
         let socket = options.get_socket().map(|path| path.to_string_lossy());

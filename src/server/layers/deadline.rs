@@ -17,13 +17,10 @@ const EARLIER: Duration = Duration::from_millis(1);
 
 /// Ends a call at its deadline: that of the caller or of the server, whichever comes first.
 pub async fn enforce(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
-    let call = current_call();
-    if let Some(timeout) = requested(request.headers())? {
-        call.set_timeout(timeout);
-    }
+    let timeout = requested(request.headers())?;
     let scope = grpc::required_scope(request.uri().path()).unwrap_or(Scope::Read);
     let work = pin!(run(next, request));
-    let answer = call.until_deadline(work).await;
+    let answer = current_call().until_deadline(timeout, work).await;
     answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
 }
 

@@ -1,9 +1,6 @@
 //! The connections to PostgreSQL.
 
-use std::{
-    str::FromStr,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use sea_orm::{DatabaseConnection, SqlxPostgresConnector};
 use sqlx::{
@@ -68,7 +65,7 @@ impl Refusals {
 
 /// Checks that the database can be reached, and creates a pool that opens connections on demand.
 pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, OpenError> {
-    let options = options(url)?;
+    let options = options(url);
     let connecting = async { PgConnection::connect_with(&options).await?.close().await };
     timeout(CONNECT_TIMEOUT, connecting)
         .await
@@ -89,19 +86,12 @@ pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, Open
     })
 }
 
-pub fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
-    let options = PgConnectOptions::from_str(url.for_the_driver()).map_err(|_| {
-        OpenError::WrongSetting(
-            "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its \
-             parameters, such as sslmode=require"
-                .into(),
-        )
-    })?;
-    Ok(options
+pub fn options(url: &PostgresUrl) -> PgConnectOptions {
+    url.options()
         .application_name("expertise")
         // PgBouncer refuses this parameter, and no column is a float.
         .extra_float_digits(None)
-        .disable_statement_logging())
+        .disable_statement_logging()
 }
 
 /// A pool that opens connections on demand. It wraps a pool of the driver, because

@@ -72,7 +72,7 @@ async fn check_postgres(
     if let Ok(Ok(_)) = timeout(CHECK_TIMEOUT / 2, page_key(pool)).await {
         return Ok(());
     }
-    let options = postgres::options(url).map_err(|err| err.to_string())?;
+    let options = postgres::options(url);
     let connect = async {
         let mut connection = PgConnection::connect_with(&options).await?;
         connection.ping().await?;
