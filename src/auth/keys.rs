@@ -81,7 +81,7 @@ pub(crate) struct Key {
 }
 
 impl Source for KeySource {
-    /// One key at least.
+    /// At least one key.
     type Value = Vec<Arc<Key>>;
     type Error = KeyError;
 

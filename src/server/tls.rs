@@ -138,7 +138,41 @@ impl Source for Tls {
     type Error = TlsError;
 
     async fn read(&self) -> Result<(TlsFiles, Vec<u8>), TlsError> {
-        read(self)
+        let chain_pem = pem::chain(&self.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
+        // `pem` has read them all.
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain_pem)
+            .flatten()
+            .collect();
+        let key_pem = pem::key(&self.key_file, "EXPERTISE_TLS_KEY_FILE")?;
+        let key = PrivateKeyDer::from_pem_slice(&key_pem)
+            .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
+        let mut bytes = [chain_pem, key_pem].concat();
+        // An error means that the process already has a provider.
+        let _ = ring::default_provider().install_default();
+        let config = match &self.client_ca_file {
+            None => ServerConfig::builder().with_no_client_auth(),
+            Some(path) => {
+                let authorities = pem::authorities(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(
+                    CertificateDer::pem_slice_iter(&authorities).flatten(),
+                );
+                bytes.extend(authorities);
+                let clients = WebPkiClientVerifier::builder(Arc::new(roots)).build();
+                let clients = clients.map_err(|_| TlsError::ClientAuthorities)?;
+                ServerConfig::builder().with_client_cert_verifier(clients)
+            }
+        };
+        let certificate = chain
+            .first()
+            .and_then(|der| Certificate::from_der(der).ok());
+        let validity = certificate.map(|it| *it.tbs_certificate().validity());
+        let config = config.with_single_cert(chain, key);
+        let mut config =
+            config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
+        config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
+        let config = Arc::new(config);
+        Ok((TlsFiles { config, validity }, bytes))
     }
 
     fn log_change(&self, files: &TlsFiles) {
@@ -152,46 +186,6 @@ impl Source for Tls {
     }
 }
 
-/// Reads certificates and keys, and returns their bytes, too.
-fn read(tls: &Tls) -> Result<(TlsFiles, Vec<u8>), TlsError> {
-    let chain_pem = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
-    // `pem` has read them all.
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain_pem)
-        .flatten()
-        .collect();
-    let key_pem = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
-    let key = PrivateKeyDer::from_pem_slice(&key_pem)
-        .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
-    let mut bytes = [chain_pem, key_pem].concat();
-    let provider = Arc::new(ring::default_provider());
-    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|_| TlsError::CertificateOrKey("this build has no version of TLS"))?;
-    let config = match &tls.client_ca_file {
-        None => config.with_no_client_auth(),
-        Some(path) => {
-            let authorities = pem::authorities(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&authorities).flatten());
-            bytes.extend(authorities);
-            let roots = Arc::new(roots);
-            let clients = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            let clients = clients.map_err(|_| TlsError::ClientAuthorities)?;
-            config.with_client_cert_verifier(clients)
-        }
-    };
-    let certificate = chain
-        .first()
-        .and_then(|der| Certificate::from_der(der).ok());
-    let validity = certificate.map(|it| *it.tbs_certificate().validity());
-    let config = config.with_single_cert(chain, key);
-    let mut config = config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
-    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    let config = Arc::new(config);
-    Ok((TlsFiles { config, validity }, bytes))
-}
-
-const MALFORMED_CERTIFICATE: &str = "the certificate is malformed, or not of X.509 version 3";
 const UNUSABLE_KEY: &str =
     "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519";
 
@@ -201,7 +195,9 @@ fn why_unusable(error: &rustls::Error) -> &'static str {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             "the certificate and the key do not belong together"
         }
-        rustls::Error::InvalidCertificate(_) => MALFORMED_CERTIFICATE,
+        rustls::Error::InvalidCertificate(_) => {
+            "the certificate is malformed, or not of X.509 version 3"
+        }
         rustls::Error::General(_) => UNUSABLE_KEY,
         _ => "the certificate or the key cannot be used",
     }
