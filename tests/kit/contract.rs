@@ -253,7 +253,15 @@ pub fn request(call: &str, request: serde_json::Value) -> Vec<u8> {
     message(call, request).encode_to_vec()
 }
 
-fn message(call: &str, mut request: serde_json::Value) -> DynamicMessage {
+fn message(call: &str, request: serde_json::Value) -> DynamicMessage {
+    try_message(call, request).unwrap_or_else(|error| panic!("{call}: {error}"))
+}
+
+/// The same; an error if it is not JSON of such a request.
+pub fn try_message(
+    call: &str,
+    mut request: serde_json::Value,
+) -> Result<DynamicMessage, serde_json::Error> {
     let descriptor = message_of(call, "Request");
     let mut masks = Vec::new();
     for field in descriptor.fields() {
@@ -269,12 +277,11 @@ fn message(call: &str, mut request: serde_json::Value) -> DynamicMessage {
             request[field.name()].take();
         }
     }
-    let message = DynamicMessage::deserialize(descriptor, request);
-    let mut message = message.unwrap_or_else(|error| panic!("{call}: {error}"));
+    let mut message = DynamicMessage::deserialize(descriptor, request)?;
     for (field, mask) in masks {
         message.set_field(&field, Value::Message(mask));
     }
-    message
+    Ok(message)
 }
 
 /// The request of a call in the form that responses have.

@@ -10,7 +10,6 @@ mod cancelling_client;
 mod crash;
 mod database_state;
 mod shutdown;
-mod stalled_peers;
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! A peer that sends any bytes, and reads the frames that come back.
+//! A peer that sends any frames of HTTP/2, and never answers the server.
 
 use std::{
     net::SocketAddr,
@@ -12,12 +12,17 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     task::JoinHandle,
-    time::{Duration, Instant, sleep},
 };
 
-use crate::{frames, kit::http2::prefix};
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+const MAX_FRAME_BYTES: usize = 16_384;
 
-/// A connection that never answers the server.
+/// Its connection.
 pub struct FramePeer {
     writing: OwnedWriteHalf,
     received: Arc<Mutex<Received>>,
@@ -29,12 +34,8 @@ pub struct FramePeer {
 pub struct Received {
     /// Settings by their numbers.
     pub settings: Vec<(u16, u32)>,
-    /// Streams that were answered.
-    pub answered: Vec<u32>,
-    /// Streams that were reset, and the error codes.
-    pub resets: Vec<(u32, u32)>,
-    /// The error code of GOAWAY.
-    pub goaway: Option<u32>,
+    /// How many streams were answered or reset.
+    pub streams: usize,
     /// The connection has ended.
     pub ended: bool,
 }
@@ -43,7 +44,6 @@ impl FramePeer {
     /// A TCP connection on which nothing was sent.
     pub async fn connect(server: SocketAddr) -> Self {
         let stream = TcpStream::connect(server).await.expect("it listens");
-        stream.set_nodelay(true).expect("an option of TCP");
         let (reader, writing) = stream.into_split();
         let received = Arc::<Mutex<Received>>::default();
         let reading = tokio::spawn(read(reader, Arc::clone(&received)));
@@ -54,23 +54,13 @@ impl FramePeer {
         }
     }
 
-    /// A connection on which the preface was sent.
+    /// A connection on which the preface and empty settings were sent.
     pub async fn with_preface(server: SocketAddr) -> Self {
         let mut peer = Self::connect(server).await;
-        peer.send(&frames::preface()).await.expect("it listens");
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        let preface = [&preface[..], &frame(SETTINGS, 0, 0, &[])].concat();
+        peer.send(&preface).await.expect("it listens");
         peer
-    }
-
-    /// Sends a request to create a step, byte by byte, until this moment or until the
-    /// server has closed the connection.
-    pub async fn send_slowly(mut self, interval: Duration, length: usize, end: Instant) {
-        let call = frames::call(1, "StepService/CreateStep", &[]);
-        let start = frames::data(1, &prefix(0, length));
-        let mut sent = self.send(&[call, start].concat()).await;
-        while sent.is_ok() && Instant::now() < end {
-            sleep(interval).await;
-            sent = self.send(&frames::data(1, b"x")).await;
-        }
     }
 
     /// Sends bytes; an error when the server has ended the connection.
@@ -91,37 +81,96 @@ impl Drop for FramePeer {
 }
 
 async fn read(mut reader: OwnedReadHalf, received: Arc<Mutex<Received>>) {
-    while let Ok((kind, flags, stream, payload)) = read_frame(&mut reader).await {
+    while let Ok((kind, flags, payload)) = read_frame(&mut reader).await {
         let mut received = received.lock().expect("what was received");
         match kind {
-            frames::SETTINGS if flags == 0 => received.settings = settings(&payload),
-            frames::HEADERS => received.answered.push(stream),
-            frames::RST_STREAM => received.resets.push((stream, number(&payload))),
-            frames::GOAWAY => received.goaway = Some(number(&payload[4..])),
+            SETTINGS if flags == 0 => received.settings = settings(&payload),
+            HEADERS | RST_STREAM => received.streams += 1,
             _ => {}
         }
     }
     received.lock().expect("what was received").ended = true;
 }
 
-async fn read_frame(reader: &mut OwnedReadHalf) -> io::Result<(u8, u8, u32, Vec<u8>)> {
+async fn read_frame(reader: &mut OwnedReadHalf) -> io::Result<(u8, u8, Vec<u8>)> {
     let mut head = [0; 9];
     reader.read_exact(&mut head).await?;
     let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
     let mut payload = vec![0; length as usize];
     reader.read_exact(&mut payload).await?;
-    Ok((head[3], head[4], number(&head[5..]), payload))
+    Ok((head[3], head[4], payload))
 }
 
 fn settings(payload: &[u8]) -> Vec<(u16, u32)> {
-    let each = payload.chunks_exact(6);
-    each.map(|setting| {
-        let kind = u16::from_be_bytes([setting[0], setting[1]]);
-        (kind, number(&setting[2..]))
+    let each = payload.as_chunks::<6>().0.iter();
+    each.map(|[a, b, c, d, e, f]| {
+        (
+            u16::from_be_bytes([*a, *b]),
+            u32::from_be_bytes([*c, *d, *e, *f]),
+        )
     })
     .collect()
 }
 
-fn number(bytes: &[u8]) -> u32 {
-    u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a length");
+    let mut bytes = length.to_be_bytes()[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// The number of the n-th stream that a client opens.
+pub fn stream(n: u32) -> u32 {
+    2 * n + 1
+}
+
+pub fn data(stream: u32, payload: &[u8]) -> Vec<u8> {
+    frame(DATA, 0, stream, payload)
+}
+
+/// HEADERS that begin a call at this path, none of them indexed. CONTINUATION has what exceeds a
+/// frame.
+pub fn call(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let headers = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "test"),
+        (":path", path),
+        ("content-type", "application/grpc"),
+        ("te", "trailers"),
+        ("x-account-id", "flood"),
+    ];
+    let mut block = Vec::new();
+    for (name, value) in headers.iter().chain(more) {
+        block.push(0);
+        for text in [name, value] {
+            add_length(&mut block, text.len());
+            block.extend(text.as_bytes());
+        }
+    }
+    let mut pieces = block.chunks(MAX_FRAME_BYTES).peekable();
+    let mut bytes = Vec::new();
+    let mut kind = HEADERS;
+    while let Some(piece) = pieces.next() {
+        let flags = pieces.peek().map_or(END_HEADERS, |_| 0);
+        bytes.extend(frame(kind, flags, stream, piece));
+        kind = CONTINUATION;
+    }
+    bytes
+}
+
+/// The length of a string in HPACK, with a prefix of 7 bits.
+fn add_length(block: &mut Vec<u8>, length: usize) {
+    if length < 127 {
+        return block.push(length as u8);
+    }
+    block.push(127);
+    let mut rest = length - 127;
+    while rest >= 128 {
+        block.push((rest % 128) as u8 | 128);
+        rest /= 128;
+    }
+    block.push(rest as u8);
 }

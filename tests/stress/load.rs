@@ -5,10 +5,8 @@
 //! a release build (`EXPERTISE_TEST_BINARY`).
 
 mod costly;
-mod floods;
 mod limits;
 mod memory;
-mod normal_client;
 mod overload;
 mod unread;
 mod waiting;
@@ -85,11 +83,10 @@ pub(crate) use tests_on;
 mod prelude {
     pub(super) use super::{
         TestDatabase, call_at_once, is_full, is_overloaded, measured_on_one_database,
-        normal_client::NormalClient, on_both_databases, on_one_database, short_or_full,
+        on_both_databases, on_one_database, short_or_full,
     };
     pub(super) use crate::{
         frame_peer::FramePeer,
-        frames,
         kit::{
             deadline::*,
             http2::{Http2Connection, Http2Response, framed_message as framed, prefix},

@@ -17,7 +17,6 @@ mod kit;
 mod background_load;
 mod expected;
 mod frame_peer;
-mod frames;
 mod health;
 mod machine;
 mod service;

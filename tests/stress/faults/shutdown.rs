@@ -1,13 +1,17 @@
 //! Servers that are told to end.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use super::{Scenario, stalled_peers::StalledPeers};
+use super::Scenario;
 use crate::{
+    frame_peer::{self, FramePeer},
     health::Health,
-    kit::{rng::number_from_env, server::Setting},
+    kit::{deadline::until_true, rng::number_from_env, server::Setting},
     machine,
     service::{LOG_WARNINGS, Service},
 };
@@ -81,10 +85,7 @@ async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: 
     for _ in 0..number_from_env("EXPERTISE_TEST_SHUTDOWN_CYCLES").unwrap_or(4) {
         let server = service.address();
         let health = Health::of(server).watch_to_the_end().await;
-        let peers = match grace.suffices {
-            true => StalledPeers::idle(server).await,
-            false => StalledPeers::idle_and_sending_slowly(server).await,
-        };
+        let peers = stalled_peers(server, grace).await;
         let (_, took) = scenario
             .write_during(&mut service, MAX_TERMINATION_DELAY, terminate)
             .await;
@@ -109,4 +110,18 @@ fn terminate(service: &mut Service) -> Duration {
     let status = service.terminate();
     assert!(status.success(), "{status}");
     started.elapsed()
+}
+
+/// Connections that would hold up a server that waits for them: one that sends nothing, one that
+/// answers nothing after the preface of HTTP/2, no PING either, and with a short grace one whose
+/// call never ends.
+async fn stalled_peers(server: SocketAddr, grace: Grace) -> [FramePeer; 2] {
+    let silent = FramePeer::connect(server).await;
+    let mut peer = FramePeer::with_preface(server).await;
+    until_true("settings", || !peer.received().settings.is_empty()).await;
+    if !grace.suffices {
+        let call = frame_peer::call(1, "/expertise.v1.StepService/CreateStep", &[]);
+        peer.send(&call).await.expect("the server reads");
+    }
+    [silent, peer]
 }

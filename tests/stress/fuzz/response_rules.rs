@@ -1,233 +1,186 @@
 //! The rules of the contract for every response. Limits are those that its comments say.
 
-use expertise::proto::v1::{dependency_node::Node, *};
+use expertise::proto::v1::ErrorReason;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use tonic::{Code, Status};
-use tonic_types::StatusExt;
 
-use super::messages::messages_in;
 use crate::kit::{
     catalogue::{catalogue, entry},
-    failure::code_of,
+    failure::{Failure, code_of},
 };
 
 /// The most bytes of trailers that clients take. They hold the details in base64 and the
 /// message percent-encoded.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
+/// The most characters of texts that are not empty.
+const TEXTS: [(&str, usize); 7] = [
+    ("Task.name", 200),
+    ("Task.external_id", 200),
+    ("TaskTranslation.name", 200),
+    ("Step.title", 400),
+    ("Step.external_id", 200),
+    ("StepTranslation.title", 400),
+    ("Condition.variable", 1_000),
+];
+/// The most items of lists.
+const LISTS: [(&str, usize); 7] = [
+    ("Step.parts", 1_000),
+    ("Step.skills", 1_000),
+    ("Step.tags", 1_000),
+    ("Step.instructions", 1_000),
+    ("Step.feedback_config", 1),
+    ("StepTranslation.feedback_config", 1),
+    ("FeedbackConfig.values", 1_000),
+];
+/// Fields that responses always have.
+const PRESENT: [&str; 10] = [
+    "Task.name",
+    "Task.product_id",
+    "Task.published",
+    "Task.roles",
+    "TaskTranslation.locked",
+    "Step.title",
+    "Step.product_id",
+    "Step.cost",
+    "StepTranslation.locked",
+    "Condition.targets",
+];
+const MAX_LANGUAGES: usize = 100;
+const MAX_CONDITIONS: usize = 1_000;
+const MAX_LEVELS_OF_CONDITIONS: usize = 16;
+const MAX_LEVELS_OF_JSON: usize = 32;
 
-/// Asserts that an error follows the contract, fits into the trailers and holds no text
-/// of a driver. Its reason.
-pub fn is_of_the_contract(status: &Status) -> String {
-    let details = status.get_error_details();
-    let info = details.error_info().expect("an ErrorInfo");
-    assert_eq!(info.domain, "expertise.v1", "{status:?}");
-    let name = format!("ERROR_REASON_{}", info.reason);
-    assert!(ErrorReason::from_str_name(&name).is_some(), "{name}");
-    let expected = code_of(&info.reason);
-    assert_eq!(status.code(), expected, "{status:?}");
-    if expected == Code::InvalidArgument {
-        let bad = details.bad_request().expect("a BadRequest");
-        assert!((1..=50).contains(&bad.field_violations.len()), "{status:?}");
-        for violation in &bad.field_violations {
-            assert!(!violation.description.is_empty(), "{status:?}");
-            assert!(!violation.reason.is_empty(), "{status:?}");
-        }
+/// Asserts that an error of a call follows the contract, has reasons of its entry, fits into the
+/// trailers and holds no text of a driver.
+pub fn is_of_the_contract(call: &str, status: &Status) {
+    let failure = Failure::from(status.clone());
+    let reason = failure.reason();
+    failure.is(code_of(reason), reason);
+    let violations = failure.violations();
+    if failure.code == Code::InvalidArgument {
+        assert!((1..=50).contains(&violations.len()), "{failure:?}");
+    }
+    let listed = entry(call).reasons.iter();
+    let listed: Vec<_> = listed.chain(&catalogue().reasons_of_every_call).collect();
+    for reason in violations.iter().map(|(_, reason)| *reason).chain([reason]) {
+        let name = format!("ERROR_REASON_{reason}");
+        assert!(ErrorReason::from_str_name(&name).is_some(), "{failure:?}");
+        assert!(
+            listed.iter().any(|listed| *listed == reason),
+            "{call} fails with {reason}, which is not in its `reasons` of tests/calls.json"
+        );
     }
     let message = status.message();
     let plain = |byte: &u8| (0x20..0x7f).contains(byte) && *byte != b'%';
     let encoded: usize = message.bytes().map(|b| if plain(&b) { 1 } else { 3 }).sum();
     let size = status.details().len().div_ceil(3) * 4 + encoded;
-    assert!(
-        size < MAX_TRAILER_BYTES,
-        "{size} bytes of trailers: {status:?}"
-    );
+    assert!(size < MAX_TRAILER_BYTES, "{size} bytes: {failure:?}");
     let lower = message.to_lowercase();
     for foreign in ["sql", "constraint", "panicked", "prost", "serde"] {
         assert!(!lower.contains(foreign), "{message}");
     }
-    info.reason.clone()
-}
-
-/// Asserts that docs/reference.md names all reasons of an error for its call.
-pub fn is_listed_for(call: &str, status: &Status) {
-    let details = status.get_error_details();
-    let info = details.error_info().map(|info| info.reason.clone());
-    let violations = details.bad_request().into_iter();
-    let violations = violations.flat_map(|bad| bad.field_violations.iter());
-    let violations = violations.map(|violation| violation.reason.clone());
-    let listed = entry(call).reasons.iter();
-    let listed: Vec<_> = listed.chain(&catalogue().reasons_of_every_call).collect();
-    for reason in info.into_iter().chain(violations) {
-        assert!(
-            listed.contains(&&reason),
-            "{call} fails with {reason}, which is not in its `reasons` of tests/calls.json"
-        );
-    }
 }
 
 /// Asserts that a response keeps the limits of stored resources.
-pub fn keeps_the_limits(answer: &DynamicMessage) {
-    texts_are_valid(answer);
-    json_is_shallow(answer);
-    resources_keep_the_limits(answer);
-}
-
-fn resources_keep_the_limits(message: &DynamicMessage) {
-    match message.descriptor().full_name() {
-        "expertise.v1.Task" => task_keeps_the_limits(&message.transcode_to().expect("a task")),
-        "expertise.v1.Step" => step_keeps_the_limits(&message.transcode_to().expect("a step")),
-        _ => {}
+pub fn keeps_the_limits(message: &DynamicMessage) {
+    let descriptor = message.descriptor();
+    for path in PRESENT {
+        if let Some(field) = path.strip_prefix(&format!("{}.", descriptor.name())) {
+            assert!(message.has_field_by_name(field), "no {path}: {message:?}");
+        }
     }
-    for inner in messages_in(message) {
-        resources_keep_the_limits(inner);
-    }
-}
-
-fn texts_are_valid(message: &DynamicMessage) {
-    fn valid(value: &Value) {
+    for (field, value) in message.fields() {
+        let path = format!("{}.{}", descriptor.name(), field.name());
+        let limit = |limits: &[(&str, usize)]| {
+            let limit = limits.iter().find(|(limited, _)| *limited == path);
+            limit.map_or(usize::MAX, |(_, limit)| *limit)
+        };
         match value {
-            Value::String(text) => assert!(!text.contains('\0'), "U+0000 in {text:?}"),
-            Value::F64(number) => assert!(number.is_finite(), "{number}"),
-            Value::Message(message) => texts_are_valid(message),
-            Value::List(list) => list.iter().for_each(valid),
-            Value::Map(map) => {
-                for (key, value) in map {
-                    if let MapKey::String(key) = key {
-                        assert!(!key.contains('\0'), "U+0000 in {key:?}");
-                    }
-                    valid(value);
+            Value::String(text) => {
+                let limit = limit(&TEXTS);
+                assert!(text.chars().count() <= limit, "{path}: {text}");
+                let is_blank = text.trim().is_empty();
+                assert!(limit == usize::MAX || !is_blank, "{path} is empty");
+                assert!(!text.contains('\0'), "U+0000 in {path}");
+            }
+            Value::F64(number) => assert!(number.is_finite(), "{path}: {number}"),
+            Value::List(items) => {
+                assert!(items.len() <= limit(&LISTS), "{path}: {}", items.len());
+            }
+            Value::Map(members) => {
+                let keys = members.keys().filter_map(MapKey::as_str);
+                let keys: Vec<&str> = keys.collect();
+                assert!(!keys.concat().contains('\0'), "U+0000 in {path}");
+                if field.name() == "translations" {
+                    assert!(keys.len() <= MAX_LANGUAGES, "{path}: {}", keys.len());
+                    keys.into_iter().for_each(is_canonical);
                 }
             }
             _ => {}
         }
     }
-    message.fields().for_each(|(_, value)| valid(value));
-}
-
-/// Asserts that JSON is not nested too deeply. The levels of this message, 0 where it is
-/// no JSON.
-fn json_is_shallow(message: &DynamicMessage) -> usize {
-    let below = messages_in(message).into_iter().map(json_is_shallow);
-    let below = below.max().unwrap_or(0);
-    let level = match message.descriptor().full_name() {
-        "google.protobuf.Struct" | "google.protobuf.ListValue" => below + 1,
-        "google.protobuf.Value" => below,
-        _ => 0,
-    };
-    assert!(level <= 32, "{level} levels of JSON");
-    level
-}
-
-fn task_keeps_the_limits(task: &Task) {
-    text_is(&task.name, 200);
-    task.external_id.iter().for_each(|id| text_is(id, 200));
-    assert!(
-        task.product_id.is_some_and(|product| product > 0),
-        "{task:?}"
-    );
-    assert!(
-        task.published.is_some_and(|published| published >= 0),
-        "{task:?}"
-    );
-    assert!(!task.roles.is_empty(), "{task:?}");
-    let mut roles = task.roles.clone();
-    roles.sort_unstable();
-    roles.dedup();
-    assert_eq!(roles.len(), task.roles.len(), "{task:?}");
-    task.dependencies.iter().for_each(group_keeps_the_limits);
-    tags_are_canonical(task.translations.keys());
-    for row in task.translations.values() {
-        assert!(row.locked.is_some(), "{row:?}");
-        row.name.iter().for_each(|name| text_is(name, 200));
-    }
-}
-
-fn step_keeps_the_limits(step: &Step) {
-    text_is(&step.title, 400);
-    step.external_id.iter().for_each(|id| text_is(id, 200));
-    assert!(
-        step.product_id.is_some_and(|product| product > 0),
-        "{step:?}"
-    );
-    let solves = matches!(step.r#type(), StepType::Solution | StepType::Idp);
-    let cost = step.cost.expect("a cost");
-    assert!(cost == 0 || (solves && cost >= 2), "{step:?}");
-    for list in [&step.parts, &step.skills, &step.tags] {
-        assert!(list.len() <= 1_000, "{}", list.len());
-        for label in list {
-            assert!(label.chars().count() <= 1_000, "{label}");
+    match descriptor.name() {
+        "Step" => step_is_consistent(message),
+        "FeedbackConfig" => keys_differ(message),
+        "DependencyGroup" => {
+            assert!(levels(message, &["DependencyGroup"]) <= MAX_LEVELS_OF_CONDITIONS);
+            assert!(count(message, "Condition") <= MAX_CONDITIONS);
         }
+        "Struct" | "ListValue" => {
+            let levels = levels(message, &["Struct", "ListValue"]);
+            assert!(levels <= MAX_LEVELS_OF_JSON, "{levels} levels of JSON");
+        }
+        _ => {}
     }
-    assert!(step.instructions.len() <= 1_000);
-    questions_keep_the_limits(&step.feedback_config);
-    if step.r#type() == StepType::Observation {
+    messages_in(message).for_each(keeps_the_limits);
+}
+
+fn step_is_consistent(step: &DynamicMessage) {
+    let step: expertise::proto::v1::Step = step.transcode_to().expect("a step");
+    use expertise::proto::v1::StepType::*;
+    let cost = step.cost.unwrap_or_default();
+    let solves = matches!(step.r#type(), Solution | Idp);
+    assert!(cost == 0 || (solves && cost >= 2), "{step:?}");
+    assert_eq!(step.r#type() == Subtask, !step.subtask_id.is_empty());
+    if step.r#type() == Observation {
         assert_eq!(step.feedback_config.len(), 1, "{step:?}");
     }
-    assert_eq!(
-        step.r#type() == StepType::Subtask,
-        !step.subtask_id.is_empty()
-    );
-    step.dependencies.iter().for_each(group_keeps_the_limits);
-    tags_are_canonical(step.translations.keys());
-    for row in step.translations.values() {
-        assert!(row.locked.is_some(), "{row:?}");
-        row.title.iter().for_each(|title| text_is(title, 400));
-        questions_keep_the_limits(&row.feedback_config);
-    }
 }
 
-fn questions_keep_the_limits(questions: &[FeedbackConfig]) {
-    assert!(questions.len() <= 1, "{questions:?}");
-    for question in questions {
-        assert_eq!(question.r#type, "enum");
-        assert!((1..=1_000).contains(&question.values.len()));
-        let mut keys: Vec<&str> = question.values.iter().map(|v| v.key.as_str()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), question.values.len(), "a key twice");
-    }
+fn keys_differ(question: &DynamicMessage) {
+    let question: expertise::proto::v1::FeedbackConfig = question.transcode_to().expect("one");
+    assert_eq!(question.r#type, "enum");
+    let mut keys: Vec<&str> = question.values.iter().map(|it| it.key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    assert!(!keys.is_empty() && keys.len() == question.values.len());
 }
 
-fn group_keeps_the_limits(group: &DependencyGroup) {
-    let (levels, conditions) = measure(group);
-    assert!(levels <= 16, "{levels} levels");
-    assert!(conditions <= 1_000, "{conditions} conditions");
+/// How deep messages of some types contain each other.
+fn levels(message: &DynamicMessage, names: &[&str]) -> usize {
+    let below = messages_in(message).map(|inner| levels(inner, names)).max();
+    below.unwrap_or(0) + usize::from(names.contains(&message.descriptor().name()))
 }
 
-fn measure(group: &DependencyGroup) -> (usize, usize) {
-    assert!(!group.nodes.is_empty(), "an empty group");
-    let (mut levels, mut conditions) = (0, 0);
-    for node in &group.nodes {
-        match node.node.as_ref().expect("a node") {
-            Node::Condition(condition) => {
-                conditions += 1;
-                assert!(!condition.targets.is_empty(), "{condition:?}");
-                text_is(&condition.variable, 1_000);
-            }
-            Node::Group(inner) => {
-                let (below, more) = measure(inner);
-                levels = levels.max(below);
-                conditions += more;
-            }
-        }
-    }
-    (levels + 1, conditions)
+fn count(message: &DynamicMessage, name: &str) -> usize {
+    let below: usize = messages_in(message).map(|inner| count(inner, name)).sum();
+    below + usize::from(message.descriptor().name() == name)
 }
 
-fn tags_are_canonical<'a>(tags: impl Iterator<Item = &'a String>) {
-    let mut count = 0;
-    for tag in tags {
-        count += 1;
-        assert!(is_canonical(tag), "{tag}");
-    }
-    assert!(count <= 100, "{count} languages");
+/// The messages that are the values of a message's fields.
+fn messages_in(message: &DynamicMessage) -> impl Iterator<Item = &DynamicMessage> {
+    let values = message.fields().flat_map(|(_, value)| match value {
+        Value::List(items) => items.iter().collect(),
+        Value::Map(members) => members.values().collect(),
+        other => vec![other],
+    });
+    values.filter_map(Value::as_message)
 }
 
-/// Whether a language tag is written as RFC 5646 recommends: `de`, `zh-Hant-TW`, `x-private`.
-fn is_canonical(tag: &str) -> bool {
+/// Asserts that a language tag is written as RFC 5646 recommends: `de`, `zh-Hant-TW`, `x-private`.
+fn is_canonical(tag: &str) {
     let mut after_singleton = false;
-    let parts = tag.split('-').enumerate();
-    let mut expected = parts.map(|(at, part)| {
+    for (at, part) in tag.split('-').enumerate() {
         let lower = part.to_ascii_lowercase();
         let is_letters = part.bytes().all(|byte| byte.is_ascii_alphabetic());
         let written = match part.len() {
@@ -238,12 +191,6 @@ fn is_canonical(tag: &str) -> bool {
             _ => lower,
         };
         after_singleton |= part.len() == 1;
-        !part.is_empty() && part == written
-    });
-    expected.all(|is_as_expected| is_as_expected)
-}
-
-fn text_is(text: &str, max: usize) {
-    assert!(!text.trim().is_empty(), "an empty text");
-    assert!(text.chars().count() <= max, "more than {max}: {text}");
+        assert!(!part.is_empty() && part == written, "{tag}");
+    }
 }
