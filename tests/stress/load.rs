@@ -14,14 +14,15 @@ mod waiting;
 use std::env;
 
 use bytes::Bytes;
-use tokio::task::JoinSet;
+use futures_util::future::join_all;
 use tonic::Status;
 use tonic_types::StatusExt;
 
 use crate::{
     kit::{
+        client::Call,
         failure::Failure,
-        http2::{Http2Connection, Http2Response},
+        http2::{Http2Connection, Http2Response, framed_message},
         server::Setting,
     },
     machine::{self, MachineLock},
@@ -82,8 +83,8 @@ pub(crate) use tests_on;
 /// What a module of tests imports.
 mod prelude {
     pub(super) use super::{
-        TestDatabase, call_at_once, is_full, is_overloaded, measured_on_one_database,
-        on_both_databases, on_one_database, short_or_full,
+        TestDatabase, call, call_at_once, done_within_memory, is_full, is_overloaded,
+        measured_on_one_database, on_both_databases, on_one_database, short_or_full,
     };
     pub(super) use crate::{
         frame_peer::FramePeer,
@@ -138,25 +139,66 @@ impl Service {
     }
 }
 
-/// Sends each request over a connection of its own, all at once.
+/// A call as bytes.
+#[derive(Clone)]
+pub struct CallBytes {
+    method: &'static str,
+    message: Bytes,
+}
+
+/// The bytes of a call.
+fn call<R: Call>(request: &R) -> CallBytes {
+    CallBytes {
+        method: R::PATH.trim_start_matches("/expertise.v1."),
+        message: framed_message(request),
+    }
+}
+
+/// Makes each call over a connection of its own, all at once.
 async fn call_at_once(
     service: &Service,
-    account: &str,
-    method: &'static str,
-    headers: &[(&'static str, &'static str)],
-    requests: Vec<Bytes>,
-) -> JoinSet<Http2Response> {
-    let mut calling = JoinSet::new();
-    for request in requests {
+    headers: &[(&'static str, &str)],
+    calls: Vec<CallBytes>,
+) -> Vec<Http2Response> {
+    let mut calling = Vec::new();
+    for CallBytes { method, message } in calls {
         let connection = service.connect().await;
-        let (account, headers) = (account.to_owned(), headers.to_vec());
-        calling.spawn(async move {
-            let headers = [&[("x-account-id", account.as_str())], &headers[..]].concat();
-            let response = connection.try_call(method, &headers, request).await;
-            response.expect("a response")
-        });
+        calling.push(async move { connection.try_call(method, headers, message).await });
     }
-    calling
+    let responses = join_all(calling).await.into_iter();
+    responses.map(|it| it.expect("a response")).collect()
+}
+
+/// Restarts the server, so that its peak is that of these calls, makes them at once, and asserts
+/// that the memory is what was promised. The responses of calls that were done, of which there is
+/// one at least; the others were refused because the server or its database had no room.
+async fn done_within_memory(
+    service: &mut Service,
+    account: &str,
+    calls: Vec<CallBytes>,
+) -> Vec<Http2Response> {
+    let (count, method) = (calls.len(), calls[0].method);
+    service.terminate();
+    service.restart();
+    let responses = call_at_once(service, &[("x-account-id", account)], calls).await;
+    let (done, refused): (Vec<_>, Vec<_>) = responses
+        .into_iter()
+        .partition(|it| it.status().code() == tonic::Code::Ok);
+    let done_count = done.len();
+    service.print(&format!(
+        "{done_count} of {count} {method}; {}",
+        service.memory()
+    ));
+    for response in refused {
+        let status = response.status();
+        // The database may be out of connections.
+        if status.code() != tonic::Code::Unavailable {
+            is_overloaded(&status);
+        }
+    }
+    assert!(done_count > 0, "no {method} was done");
+    service.stayed_within_its_promise();
+    done
 }
 
 /// Whether the full form runs.

@@ -14,12 +14,11 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
-mod background_load;
-mod expected;
 mod frame_peer;
 mod health;
 mod machine;
 mod service;
+mod writers;
 
 mod deadlocks;
 mod faults;

@@ -2,7 +2,6 @@
 //! room on its disk. The server runs on and serves again by itself. Meanwhile calls get
 //! one of few errors, each of which keeps its promise.
 
-mod admin;
 mod exhausted;
 mod full;
 mod read_only;
@@ -30,16 +29,21 @@ use crate::{
 mod prelude {
     pub(super) use crate::machine;
     pub use crate::{
-        background_load::BackgroundLoad,
         health::Health,
         kit::{
             deadline::until,
             postgres::{Cluster, Stop, shared_cluster},
             prelude::*,
             relay::Relay,
+            sql::SqlConnection,
         },
+        writers::Writers,
     };
 }
+
+/// Ends the sessions of the service in the same database.
+const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+     WHERE application_name = 'expertise' AND datname = current_database()";
 
 /// A server on this database that logs little.
 fn serve(name: &str, url: &str, more: &[Setting]) -> Service {

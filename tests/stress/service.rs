@@ -11,10 +11,12 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::kit::{
     client::Client,
-    postgres::{Cluster, Stop, shared_cluster},
+    deadline::until,
+    postgres::{Cluster, Stop, free_port, shared_cluster},
     relay::Relay,
     scratch::Scratch,
     server::{Setting, Settings, TestServer},
+    sql::SqlConnection,
 };
 
 /// Settings of a server that logs little.
@@ -32,10 +34,7 @@ const MAX_MESSAGE_BYTES: u64 = 72 * MIB;
 /// Address space that a server may have: allocators reserve far more than they use.
 const MAX_ADDRESS_SPACE_BYTES: u64 = 4 * 1024 * MIB;
 
-/// The account of all clients that write to the same tasks.
-const SHARED_ACCOUNT: &str = "shared";
-
-/// A server and its database. Both end with this.
+/// A server and its database. Both end with this. It has the same address after a restart.
 pub struct Service {
     name: String,
     database: String,
@@ -88,7 +87,9 @@ impl Service {
             name: name.to_owned(),
             database: database.to_owned(),
             database_of_server: database.to_owned(),
-            settings: Settings::new(database).set_all(settings),
+            settings: Settings::new(database)
+                .set("EXPERTISE_LISTEN", format!("127.0.0.1:{}", free_port()))
+                .set_all(settings),
             process: None,
             database_relay: None,
             cluster: None,
@@ -126,11 +127,6 @@ impl Service {
     /// A client with a connection and an account of its own.
     pub fn client(&self) -> Client {
         Client::at(self.address())
-    }
-
-    /// A client with a connection of its own, and the account that all such share.
-    pub fn client_of_shared_account(&self) -> Client {
-        self.client().with_account(SHARED_ACCOUNT)
     }
 
     /// Kills the server.
@@ -252,4 +248,21 @@ pub async fn assert_sqlite_integrity(file: &Path) {
         .expect("a result");
     assert!(broken.is_empty(), "{} references are broken", broken.len());
     connection.close().await.expect("it is closed");
+}
+
+/// Waits until no transaction of a server is open.
+pub async fn no_transaction_is_left_open(database: &str) {
+    let mut connection = SqlConnection::open(database).await;
+    let open = match database.starts_with("sqlite:") {
+        // Needs the lock of writes, and that no transaction reads from the log.
+        true => "PRAGMA wal_checkpoint(TRUNCATE)",
+        false => {
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+             AND application_name = 'expertise' AND state LIKE 'idle in transaction%'"
+        }
+    };
+    until("no transaction is left open", async || {
+        (connection.number(open).await == 0).then_some(())
+    })
+    .await;
 }

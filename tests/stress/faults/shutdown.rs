@@ -7,17 +7,18 @@ use std::{
 
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use super::Scenario;
+use super::CLIENTS;
 use crate::{
     frame_peer::{self, FramePeer},
     health::Health,
     kit::{deadline::until_true, rng::number_from_env, server::Setting},
     machine,
     service::{LOG_WARNINGS, Service},
+    writers::Writers,
 };
 
-/// The longest time from the start of the load to SIGTERM.
-const MAX_TERMINATION_DELAY: Duration = Duration::from_millis(500);
+/// The most milliseconds from a served call to SIGTERM.
+const MAX_TERMINATION_DELAY: usize = 500;
 
 /// Far more than the calls under way take: idle peers are not waited for.
 const LONG_GRACE: Grace = Grace {
@@ -80,27 +81,26 @@ impl Grace {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: Grace) {
-    let mut scenario = Scenario::new(name, &service).await;
-    let mut longest = Duration::ZERO;
+    let mut writers = Writers::start(name, service.address(), CLIENTS).await;
     for _ in 0..number_from_env("EXPERTISE_TEST_SHUTDOWN_CYCLES").unwrap_or(4) {
+        writers.wait_until_served(1).await;
         let server = service.address();
         let health = Health::of(server).watch_to_the_end().await;
         let peers = stalled_peers(server, grace).await;
-        let (_, took) = scenario
-            .write_during(&mut service, MAX_TERMINATION_DELAY, terminate)
-            .await;
+        let delay = writers.rng.below(MAX_TERMINATION_DELAY) as u64;
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        let took = tokio::task::block_in_place(|| terminate(&mut service));
         drop(peers);
+        service.print(&format!("a shutdown took {took:?}"));
         assert!(took < grace.time_max, "it took {took:?}");
-        longest = longest.max(took);
         let health = health.await.expect("the watch ends");
         assert_eq!(health, ServingStatus::NotServing);
-        service.restart();
-        scenario.verify(&service).await;
+        tokio::task::block_in_place(|| service.restart());
     }
-    let counts = &scenario.counts;
-    println!("{name}: a shutdown took {longest:?} at most, {counts:?}");
+    let history = writers.end().await;
+    history.print(name);
     if grace.suffices {
-        assert_eq!(counts.done, 0, "a write was done and not answered");
+        assert_eq!(history.done, 0, "a write was done and not answered");
     }
 }
 

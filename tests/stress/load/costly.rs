@@ -1,13 +1,12 @@
-//! Small requests that ask for much: analyses, large tasks, imports of many steps, and streams
-//! that are begun and never ended. What they take is bounded, and others are served meanwhile.
+//! Analyses and conversions that take much processor time: it is bounded, and others are served
+//! meanwhile.
 
 use std::{fmt::Display, time::Duration};
 
 use tokio::{sync::watch, task::JoinSet};
 
-use super::prelude::*;
+use super::{CallBytes, prelude::*};
 use crate::{
-    frame_peer,
     health::{Health, time_p99},
     kit::server::http_get,
 };
@@ -89,6 +88,19 @@ fn costly_guides() -> Vec<(&'static str, TaskDocument)> {
     ]
 }
 
+/// Their validations and previews.
+fn costly_calls() -> impl Iterator<Item = (String, CallBytes)> {
+    costly_guides().into_iter().flat_map(|(name, guide)| {
+        let validate = call(&validation_of_document(guide.clone()));
+        let preview = call(&preview_of_document(guide));
+        assert!(validate.message.len() <= 1_200_000, "{name}");
+        [
+            (format!("{name}, validated"), validate),
+            (format!("{name}, previewed"), preview),
+        ]
+    })
+}
+
 /// Checks health until it is told to stop. Returns how often it was answered.
 async fn check_health(service: &Service) -> (watch::Sender<()>, tokio::task::JoinHandle<usize>) {
     let (stop, mut stopped) = watch::channel(());
@@ -112,44 +124,27 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
     let at_once = short_or_full(2, 32);
     // A debug build is many times slower.
     let cpu_limit = short_or_full(Duration::from_secs(30), Duration::from_secs(2));
-    for (name, guide) in costly_guides() {
-        let validate = framed(&validation_of_document(guide.clone()));
-        let preview = framed(&preview_of_document(guide));
-        assert!(validate.len() <= 1_200_000, "{name}: {}", validate.len());
-        for (method, request) in [
-            ("AnalysisService/ValidateTask", validate),
-            ("AnalysisService/PreviewTask", preview),
-        ] {
-            let before = service.process().processor_time();
-            let (stop, checking) = check_health(&service).await;
-            let account = client.account();
-            let requests = vec![request; at_once];
-            let responses = call_at_once(&service, account, method, &[], requests)
-                .await
-                .join_all()
-                .await;
-            drop(stop);
-            let checks = checking.await.expect("the checks end");
-            let used = service.process().processor_time() - before;
-            // Those that many shadow have too many keys for a preview.
-            let answers = [Code::Ok, Code::InvalidArgument];
-            let done = responses
-                .iter()
-                .filter(|it| answers.contains(&it.status().code()))
-                .count();
-            service.print(&format!(
-                "{name} {method}: {done} answered, {used:?}, {checks} checks; {}",
-                service.memory()
-            ));
-            assert!(done > 0, "{name} {method}: {:?}", responses[0].status);
-            // Health checks take processor time, too.
-            assert!(
-                used < cpu_limit * u32::try_from(at_once).expect("a number"),
-                "{name} {method}: {used:?}"
-            );
-            assert!(checks > 10, "{name} {method}: {checks}");
-            service.stayed_within_its_promise();
-        }
+    for (name, one) in costly_calls() {
+        let before = service.process().processor_time();
+        let (stop, checking) = check_health(&service).await;
+        let account = [("x-account-id", client.account())];
+        let responses = call_at_once(&service, &account, vec![one; at_once]).await;
+        drop(stop);
+        let checks = checking.await.expect("the checks end");
+        let used = service.process().processor_time() - before;
+        // Those that many shadow have too many keys for a preview.
+        let answers = [Code::Ok, Code::InvalidArgument];
+        let done = responses.iter().map(Http2Response::status);
+        let done = done.filter(|it| answers.contains(&it.code())).count();
+        service.print(&format!(
+            "{name}: {done} answered, {used:?}, {checks} checks; {}",
+            service.memory()
+        ));
+        assert!(done > 0, "{name}: {:?}", responses[0].status);
+        // Health checks take processor time, too.
+        assert!(used < cpu_limit * at_once as u32, "{name}: {used:?}");
+        assert!(checks > 10, "{name}: {checks}");
+        service.stayed_within_its_promise();
     }
 }
 
@@ -167,42 +162,22 @@ async fn conversions_of_large_guides_leave_room_for_others(database: TestDatabas
     let client = service.client();
     let task = client.imported(dense_guide()).await.guid;
     let revision = client.kept_revision(&task).await.revision.to_string();
+    let revision_request = GetRevisionRequest {
+        task: task.clone(),
+        revision: revision.clone(),
+        ..GetRevisionRequest::default()
+    };
+    let comparison = CompareRevisionsRequest {
+        task: task.clone(),
+        base: revision,
+        ..CompareRevisionsRequest::default()
+    };
     let calls = [
-        (
-            "TaskService/ExportTask",
-            framed(&ExportTaskRequest { guid: task.clone() }),
-        ),
-        (
-            "RevisionService/GetRevision",
-            framed(&GetRevisionRequest {
-                task: task.clone(),
-                revision: revision.clone(),
-                ..GetRevisionRequest::default()
-            }),
-        ),
-        (
-            "StepService/ListSteps",
-            framed(&ListStepsRequest {
-                task: task.clone(),
-                page_size: 100,
-                ..ListStepsRequest::default()
-            }),
-        ),
-        (
-            "RevisionService/CompareRevisions",
-            framed(&CompareRevisionsRequest {
-                task: task.clone(),
-                base: revision,
-                ..CompareRevisionsRequest::default()
-            }),
-        ),
-        (
-            "TaskService/ImportTask",
-            framed(&ImportTaskRequest {
-                document: Some(dense_guide()),
-                ..ImportTaskRequest::default()
-            }),
-        ),
+        call(&ExportTaskRequest { guid: task.clone() }),
+        call(&revision_request),
+        call(&list_steps_of(&task).with(|it| it.page_size = 100)),
+        call(&comparison),
+        call(&import_of(dense_guide())),
     ];
     let other = service.client();
     let read = other
@@ -222,17 +197,17 @@ async fn conversions_of_large_guides_leave_room_for_others(database: TestDatabas
     let time = Duration::from_secs(time);
     let (stop, stopped) = watch::channel(());
     let mut calling = JoinSet::new();
-    for (method, request) in calls {
+    for CallBytes { method, message } in calls {
         for _ in 0..callers {
             let connection = service.connect().await;
             let (account, stopped) = (client.account().to_owned(), stopped.clone());
-            let request = request.clone();
+            let message = message.clone();
             calling.spawn(async move {
                 let account = [("x-account-id", account.as_str())];
                 let mut done = 0;
                 // It fails when it is told to stop.
                 while stopped.has_changed().is_ok() {
-                    let call = connection.try_call(method, &account, request.clone());
+                    let call = connection.try_call(method, &account, message.clone());
                     let answer = call.await.expect("a response").status();
                     match answer.code() {
                         Code::Ok => done += 1,
@@ -271,257 +246,20 @@ async fn conversions_of_large_guides_leave_room_for_others(database: TestDatabas
 async fn analyses_end_with_their_deadlines(database: TestDatabase) {
     let service = database.serve_with(&[("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0")]);
     let client = service.client();
-    let calls = costly_guides().into_iter().flat_map(|(name, guide)| {
-        let validate = framed(&validation_of_document(guide.clone()));
-        let preview = framed(&preview_of_document(guide));
-        [
-            (name, "AnalysisService/ValidateTask", validate),
-            (name, "AnalysisService/PreviewTask", preview),
-        ]
-    });
-    for (name, method, request) in calls {
-        let requests = vec![request; 30];
-        let timeout = &[("grpc-timeout", "100m")];
-        call_at_once(&service, client.account(), method, timeout, requests)
-            .await
-            .join_all()
-            .await;
+    for (name, one) in costly_calls() {
+        let headers = [("x-account-id", client.account()), ("grpc-timeout", "100m")];
+        call_at_once(&service, &headers, vec![one; 30]).await;
         // The permit of a call is held until its work has stopped.
         let before = service.process().processor_time();
-        until(name, async || {
+        until(&name, async || {
             let metrics = service.process().metrics_address();
             let (_, text) = http_get(metrics, "/metrics").await;
             text.contains("\nexpertise_calls_in_work 0\n").then_some(())
         })
         .await;
         let used = service.process().processor_time() - before;
-        service.print(&format!("{name} {method}: {used:?} after the deadlines"));
+        service.print(&format!("{name}: {used:?} after the deadlines"));
         let limit = short_or_full(Duration::from_secs(3), Duration::from_millis(500));
-        assert!(used < limit, "{name} {method}: {used:?}");
-    }
-}
-
-#[apply(on_both_databases)]
-async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
-    // They take turns, which is slow in a debug build.
-    let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
-    let client = service.client();
-    let account = client.account().to_owned();
-    let long = |n: usize| compares("n", "=", one(format!("{n}{}", "x".repeat(60_000))));
-    let conditions = all_of((0..short_or_full(300, 1_000)).map(long).collect());
-    let large = client
-        .given_task(task("Large").with_dependencies(conditions))
-        .await;
-    let guid = large.guid.clone();
-    let update = UpdateTaskRequest {
-        task: Some(task_of(&guid).with_published(0)),
-        update_mask: field_mask(&["published"]),
-        ..UpdateTaskRequest::default()
-    };
-    let of_task = ListReferencesRequest::default().with(|it| it.task = guid.clone());
-    let of_variable = ListReferencesRequest::default().with(|it| it.variable = "n".to_owned());
-    for (method, request) in [
-        (
-            "TaskService/GetTask",
-            framed(&GetTaskRequest { guid: guid.clone() }),
-        ),
-        (
-            "TaskService/ListTasks",
-            framed(&ListTasksRequest::default()),
-        ),
-        (
-            "TaskService/ExportTask",
-            framed(&ExportTaskRequest { guid: guid.clone() }),
-        ),
-        ("AnalysisService/ListReferences", framed(&of_task)),
-        ("AnalysisService/ListReferences", framed(&of_variable)),
-        (
-            "AnalysisService/ValidateTask",
-            framed(&validation_of(&guid)),
-        ),
-        ("TaskService/UpdateTask", framed(&update)),
-    ] {
-        service.terminate();
-        service.restart();
-        let requests = vec![request; short_or_full(16, 32)];
-        let responses = call_at_once(&service, &account, method, &[], requests)
-            .await
-            .join_all()
-            .await;
-        let done = responses.iter().filter(|it| it.status().code() == Code::Ok);
-        let done = done.count();
-        service.print(&format!("{method}: {done} done; {}", service.memory()));
-        assert!(done > 0, "{method}: {:?}", responses[0].status);
-        service.stayed_within_its_promise();
-    }
-}
-
-#[apply(on_both_databases)]
-async fn large_conditions_elsewhere_take_no_memory(database: TestDatabase) {
-    let mut service = database.serve();
-    let client = service.client();
-    let long = |n: usize| {
-        comparison(Condition {
-            variable: "n".to_owned(),
-            operator: "=".to_owned(),
-            targets: vec![text(&format!("{n}{}", "x".repeat(50_000)))],
-            path: "components.7".to_owned(),
-        })
-    };
-    for _ in 0..short_or_full(5, 20) {
-        let conditions = all_of((0..400).map(long).collect());
-        client
-            .given_task(task("Large").with_dependencies(conditions))
-            .await;
-    }
-    let guide = client.given_guide(vec![asks("n", numbered("k", 2))]).await;
-    let account = client.account().to_owned();
-    service.terminate();
-    service.restart();
-    let requests = vec![framed(&validation_of(&guide.guid)); 4];
-    let method = "AnalysisService/ValidateTask";
-    let responses = call_at_once(&service, &account, method, &[], requests)
-        .await
-        .join_all()
-        .await;
-    assert!(responses.iter().all(|it| it.status().code() == Code::Ok));
-    service.stayed_within(100 * MIB);
-}
-
-#[apply(on_both_databases)]
-async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
-    let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
-    let client = service.client();
-    let steps = short_or_full(60, 290);
-    let managed = |n: usize| {
-        let inner = document(
-            "Inner",
-            vec![document_step(StepType::Information, "s"); steps],
-        );
-        answer_with(&format!("k{n}"), "v", inner)
-    };
-    let values = (0..1_000).map(managed).collect();
-    let guide = document("Guide", vec![observation_asking(linked_question(values))]);
-    let account = client.account().to_owned();
-    let request = framed(&ImportTaskRequest {
-        document: Some(guide),
-        ..ImportTaskRequest::default()
-    });
-    let method = "TaskService/ImportTask";
-    let responses = call_at_once(&service, &account, method, &[], vec![request; 3])
-        .await
-        .join_all()
-        .await;
-    service.print(&service.memory());
-    service.stayed_within_its_promise();
-    let mut done = responses.iter().filter(|it| it.status().code() == Code::Ok);
-    let imported = done.next().expect("an import");
-    let imported = imported
-        .message::<ImportTaskResponse>()
-        .task
-        .expect("a task");
-    service.terminate();
-    service.restart();
-    let request = framed(&ImportTaskRequest {
-        document: Some(document_of(&imported.guid, Vec::new())),
-        absent_steps: AbsentSteps::Keep.into(),
-        ..ImportTaskRequest::default()
-    });
-    let responses = call_at_once(&service, &account, method, &[], vec![request; 8])
-        .await
-        .join_all()
-        .await;
-    let done = responses
-        .iter()
-        .filter(|it| it.status().code() == Code::Ok)
-        .count();
-    service.print(&format!("{done} of 8 again; {}", service.memory()));
-    assert!(done > 0, "{:?}", responses[0].status);
-    service.stayed_within_its_promise();
-}
-
-/// A step of half a megabyte takes sixteen in an import, as each list of its instruction has two
-/// bytes.
-#[apply(on_both_databases)]
-async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestDatabase) {
-    let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
-    let client = service.client();
-    let account = client.account().to_owned();
-    let lists = serde_json::json!({ "a": vec![serde_json::json!([]); 250_000] });
-    let mut guides = Vec::new();
-    for (steps, fits) in [(20, true), (short_or_full(40, 150), false)] {
-        let guide = client.given_task(task("Guide")).await;
-        let dense = step(&guide, StepType::Information, "Dense");
-        let dense = dense.with_instructions(vec![object(lists.clone())]);
-        for _ in 0..steps {
-            client.given_step(dense.clone()).await;
-        }
-        guides.push((guide.guid, fits));
-    }
-    for (guide, fits) in guides {
-        service.terminate();
-        service.restart();
-        let request = framed(&ImportTaskRequest {
-            document: Some(document_of(&guide, Vec::new())),
-            absent_steps: AbsentSteps::Keep.into(),
-            ..ImportTaskRequest::default()
-        });
-        let method = "TaskService/ImportTask";
-        let responses = call_at_once(&service, &account, method, &[], vec![request; 3])
-            .await
-            .join_all()
-            .await;
-        service.print(&format!("fits: {fits}; {}", service.memory()));
-        let done = responses.iter().filter(|it| it.status().code() == Code::Ok);
-        assert_eq!(done.count() > 0, fits, "{:?}", responses[0].status());
-        for response in &responses {
-            let code = response.status().code();
-            assert!([Code::Ok, Code::ResourceExhausted].contains(&code));
-        }
-        service.stayed_within_its_promise();
-    }
-}
-
-#[apply(measured_on_one_database)]
-async fn streams_without_end_take_no_memory(database: TestDatabase) {
-    let service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "5s")]);
-    let before = service.process().resident_peak();
-    let padding = "x".repeat(250_000);
-    let padded: &[(&str, &str)] = &[("x-pad", &padding)];
-    let body = [&prefix(0, 60_000)[..], &vec![0; 59_000]].concat();
-    let check = "/grpc.health.v1.Health/Check";
-    let reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-    let streams = 250;
-    for (method, headers, data) in [
-        (check, padded, &[][..]),
-        (check, &[], &body[..]),
-        (check, &[], &[]),
-        (reflect, padded, &[]),
-        (reflect, &[], &body),
-        (reflect, &[], &[]),
-    ] {
-        let mut peers = Vec::new();
-        for _ in 0..short_or_full(4, 20) {
-            let mut peer = FramePeer::with_preface(service.address()).await;
-            for stream in (0..streams).map(frame_peer::stream) {
-                let mut bytes = frame_peer::call(stream, method, headers);
-                for piece in data.chunks(16_000) {
-                    bytes.extend(frame_peer::data(stream, piece));
-                }
-                // The server may have closed the connection.
-                let _ = peer.send(&bytes).await;
-            }
-            peers.push(peer);
-        }
-        for peer in &peers {
-            until_true("the streams end", || {
-                let received = peer.received();
-                received.streams >= streams as usize || received.ended
-            })
-            .await;
-        }
-        service.print(&format!("{method}: {}", service.memory()));
-        let grown = service.process().resident_peak() - before;
-        assert!(grown < 100 * MIB, "{method}: {} MiB", grown / MIB);
+        assert!(used < limit, "{name}: {used:?}");
     }
 }

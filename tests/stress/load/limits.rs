@@ -101,3 +101,47 @@ async fn connections_that_send_nothing_are_closed(database: TestDatabase) {
     until_true("they are closed", closed).await;
     service.stayed_within(60 * MIB);
 }
+
+#[apply(measured_on_one_database)]
+async fn streams_without_end_take_no_memory(database: TestDatabase) {
+    let service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "5s")]);
+    let before = service.process().resident_peak();
+    let padding = "x".repeat(250_000);
+    let padded: &[(&str, &str)] = &[("x-pad", &padding)];
+    let body = [&prefix(0, 60_000)[..], &vec![0; 59_000]].concat();
+    let check = "/grpc.health.v1.Health/Check";
+    let reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    let streams = 250;
+    for (method, headers, data) in [
+        (check, padded, &[][..]),
+        (check, &[], &body[..]),
+        (check, &[], &[]),
+        (reflect, padded, &[]),
+        (reflect, &[], &body),
+        (reflect, &[], &[]),
+    ] {
+        let mut peers = Vec::new();
+        for _ in 0..short_or_full(4, 20) {
+            let mut peer = FramePeer::with_preface(service.address()).await;
+            for stream in (0..streams).map(frame_peer::stream) {
+                let mut bytes = frame_peer::call(stream, method, headers);
+                for piece in data.chunks(16_000) {
+                    bytes.extend(frame_peer::data(stream, piece));
+                }
+                // The server may have closed the connection.
+                let _ = peer.send(&bytes).await;
+            }
+            peers.push(peer);
+        }
+        for peer in &peers {
+            until_true("the streams end", || {
+                let received = peer.received();
+                received.streams >= streams as usize || received.ended
+            })
+            .await;
+        }
+        service.print(&format!("{method}: {}", service.memory()));
+        let grown = service.process().resident_peak() - before;
+        assert!(grown < 100 * MIB, "{method}: {} MiB", grown / MIB);
+    }
+}

@@ -1,48 +1,30 @@
-//! Memory for large messages: bounded while they arrive, and released afterwards.
+//! Memory for large messages, and for small ones that ask for much: bounded while they are handled,
+//! and released afterwards.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::prelude::*;
+use super::{CallBytes, prelude::*};
+use crate::kit::server::Setting;
 
-/// How much is sent at once, and how much memory the server may have afterwards.
-struct Amounts {
-    clients: usize,
-    bytes: usize,
-    /// A server for large messages in small numbers, so that some are refused.
-    settings: &'static [(&'static str, &'static str)],
-    after: u64,
+/// For calls that take turns, which is slow in a debug build.
+const PATIENT: Setting = ("EXPERTISE_REQUEST_TIMEOUT", "600s");
+/// What a server may hold after large messages, and how soon.
+const AFTERWARDS: (u64, Duration) = (200 * MIB, Duration::from_secs(30));
+
+/// How many clients send bodies of so many bytes at once.
+fn bodies() -> (usize, usize) {
+    short_or_full((48, 2_000_000), (64, 16_000_000))
 }
 
-fn amounts() -> Amounts {
-    short_or_full(
-        Amounts {
-            clients: 48,
-            bytes: 2_000_000,
-            settings: &[
-                ("EXPERTISE_MAX_INFLIGHT_BYTES", "25165824"),
-                ("EXPERTISE_MAX_MESSAGE_BYTES", "25165824"),
-            ],
-            after: 150 * MIB,
-        },
-        Amounts {
-            clients: 64,
-            bytes: 16_000_000,
-            settings: &[],
-            after: 200 * MIB,
-        },
-    )
-}
-
-/// The largest bodies that a step may have, for a few clients at once.
-fn largest_bodies() -> Amounts {
-    Amounts {
-        clients: 7,
-        bytes: 63_600_000,
-        settings: &[],
-        after: 200 * MIB,
-    }
+/// Settings of a server that refuses some of these bodies.
+fn settings_for_bodies() -> &'static [Setting<'static>] {
+    const SMALL: [Setting; 2] = [
+        ("EXPERTISE_MAX_INFLIGHT_BYTES", "25165824"),
+        ("EXPERTISE_MAX_MESSAGE_BYTES", "25165824"),
+    ];
+    short_or_full(&SMALL, &[])
 }
 
 /// A body that a database cannot compress much. One above 16 MB has characters of four
@@ -61,236 +43,133 @@ fn body(bytes: usize) -> String {
     (0..bytes / width).map(letter).collect()
 }
 
+#[track_caller]
+fn has_body(step: Option<Step>, body: &str) {
+    let found = step.expect("a step").body;
+    assert!(found.as_deref() == Some(body), "another body");
+}
+
 #[apply(on_both_databases)]
 async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
-    let amounts = amounts();
-    let service = database.serve_with(amounts.settings);
+    let mut service = database.serve_with(settings_for_bodies());
     let client = service.client();
     let task = client.given_task(task("Large")).await;
-    let body = body(amounts.bytes);
-    let step = information_step(&task, "Large").with_body(body.clone());
-    let request = framed(&CreateStepRequest {
-        step: Some(step),
-        ..CreateStepRequest::default()
-    });
-    service.print(&format!("before: {}", service.memory()));
-
-    let mut made = Vec::new();
-    for _ in 0..short_or_full(2, 3) {
-        let method = "StepService/CreateStep";
-        let account = client.account();
-        let requests = vec![request.clone(); amounts.clients];
-        let writing = call_at_once(&service, account, method, &[], requests);
-        let responses = writing.await.join_all().await.into_iter();
-        let steps = responses
-            .filter(was_done)
-            .filter_map(|response| response.message::<CreateStepResponse>().step);
-        let written: Vec<String> = steps.map(|step| step.guid).collect();
-        service.print(&format!("{} of {}", written.len(), amounts.clients));
-        assert!(!written.is_empty(), "nothing was written");
-        made.extend(written);
-    }
-    let peak = service.memory();
-    let took = service.sinks_below(amounts.after, Duration::from_secs(30));
-    let took = took.await;
-    service.print(&format!("{peak}; after {took:?}: {}", service.memory()));
-    service.stayed_within_its_promise();
-
-    let listed = client.step_order(&task.guid).await;
-    assert!(listed.len() == made.len() && made.iter().all(|guid| listed.contains(guid)));
+    let (clients, bytes) = bodies();
+    let body = body(bytes);
+    let step = information_step(&task, "Large").with_body(&body);
+    let calls = vec![call(&create_step_request(step)); clients];
+    let done = done_within_memory(&mut service, client.account(), calls).await;
+    service.sinks_below(AFTERWARDS.0, AFTERWARDS.1).await;
+    let made = done
+        .iter()
+        .filter_map(|it| it.message::<CreateStepResponse>().step);
+    let mut made: Vec<String> = made.map(|step| step.guid).collect();
+    let mut listed = client.step_order(&task.guid).await;
+    made.sort();
+    listed.sort();
+    assert_eq!(made, listed);
     for guid in made {
-        let read = client.get_step(&guid).await.accepted();
-        assert!(read.body.as_deref() == Some(&*body), "as read");
+        has_body(client.get_step(&guid).await.ok(), &body);
     }
-}
-
-/// Whether a call was done; else it must have been refused as the server was full.
-fn was_done(response: &Http2Response) -> bool {
-    let done = response.status().code() == Code::Ok;
-    if !done {
-        is_overloaded(&response.status());
-    }
-    done
-}
-
-/// Whether a read was done. The database may also be out of connections.
-fn was_read(response: &Http2Response) -> bool {
-    response.status().code() != Code::Unavailable && was_done(response)
 }
 
 #[apply(on_both_databases)]
 async fn large_reads_at_once_stay_within_memory(database: TestDatabase) {
-    let read = Read {
-        method: "StepService/GetStep",
-        request: |step| {
-            let guid = step.guid.clone();
-            framed(&GetStepRequest { guid })
-        },
-        step: |response| response.message::<GetStepResponse>().step,
-    };
-    large_steps_at_once_stay_within_memory(database, amounts(), read).await;
+    let mut service = database.serve_with(settings_for_bodies());
+    let client = service.client();
+    let task = client.given_task(task("Large")).await;
+    let (clients, bytes) = bodies();
+    let body = body(bytes);
+    let step = information_step(&task, "Large").with_body(&body);
+    let guid = client.given_step(step).await.guid;
+    let calls = vec![call(&GetStepRequest { guid }); clients];
+    for response in done_within_memory(&mut service, client.account(), calls).await {
+        has_body(response.message::<GetStepResponse>().step, &body);
+    }
+    service.sinks_below(AFTERWARDS.0, AFTERWARDS.1).await;
 }
 
+/// Pages with the largest body that a step may have.
 #[apply(on_both_databases)]
 async fn large_pages_at_once_stay_within_memory(database: TestDatabase) {
-    let read = Read {
-        method: "StepService/ListSteps",
-        request: |step| {
-            framed(&ListStepsRequest {
-                task: step.task.clone(),
-                expand: vec!["body".to_owned()],
-                ..ListStepsRequest::default()
-            })
-        },
-        step: |response| response.message::<ListStepsResponse>().steps.pop(),
-    };
-    large_steps_at_once_stay_within_memory(database, largest_bodies(), read).await;
-}
-
-/// A method that reads one step.
-struct Read {
-    method: &'static str,
-    request: fn(&Step) -> Bytes,
-    step: fn(&Http2Response) -> Option<Step>,
-}
-
-/// Many clients read one large step at once.
-async fn large_steps_at_once_stay_within_memory(
-    database: TestDatabase,
-    amounts: Amounts,
-    read: Read,
-) {
-    let service = database.serve_with(amounts.settings);
+    let mut service = database.serve();
     let client = service.client();
     let task = client.given_task(task("Large")).await;
-    let body = body(amounts.bytes);
-    let step = information_step(&task, "Large").with_body(body.clone());
-    let step = client.given_step(step).await;
-    service.print(&format!("before: {}", service.memory()));
-    let request = (read.request)(&step);
-    let account = client.account();
-    let requests = vec![request; amounts.clients];
-    let reading = call_at_once(&service, account, read.method, &[], requests);
-    let mut reading = reading.await;
-    let mut responses = 0;
-    while let Some(response) = reading.join_next().await {
-        let response = response.expect("the call ends");
-        if was_read(&response) {
-            let step = (read.step)(&response).expect("a step");
-            assert!(step.body.as_deref() == Some(&*body), "as read");
-            responses += 1;
-        }
+    let body = body(63_600_000);
+    let step = information_step(&task, "Large").with_body(&body);
+    client.given_step(step).await;
+    let request = list_steps_of(&task.guid).with(|it| it.expand = vec!["body".to_owned()]);
+    let calls = vec![call(&request); 7];
+    for response in done_within_memory(&mut service, client.account(), calls).await {
+        has_body(response.message::<ListStepsResponse>().steps.pop(), &body);
     }
-    service.print(&format!("{responses} were read; {}", service.memory()));
-    assert!(responses > 0, "nothing was read");
-    service.stayed_within_its_promise();
-    service
-        .sinks_below(amounts.after, Duration::from_secs(30))
-        .await;
+    service.sinks_below(AFTERWARDS.0, AFTERWARDS.1).await;
 }
 
-/// Bytes of each of the two bodies of a large step: its own, and that of its translation.
-const LARGE_STEP_BODY_BYTES: usize = 29_000_000;
-/// Writes of large steps at once: almost as many as there are slots for writes.
-const LARGE_STEP_WRITES: usize = 14;
-
-/// Many small requests at once, each for a large step of its own.
+/// Many small requests at once, each for a large step of its own: almost as many as there are slots
+/// for writes.
 #[apply(on_both_databases)]
 async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDatabase) {
-    // They take turns, which is slow in a debug build.
-    let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
+    let mut service = database.serve_with(&[PATIENT]);
     let client = service.client();
-    let account = client.account().to_owned();
     let task = client.given_task(task("Large")).await;
-    let body = body(LARGE_STEP_BODY_BYTES);
+    let body = body(29_000_000);
     let mut steps = Vec::new();
-    for _ in 0..LARGE_STEP_WRITES {
+    for _ in 0..14 {
         let row = step_translation("Groß").with_body(&body);
         let step = information_step(&task, "Large").with_body(&body);
         let step = client.given_step(step.translated("de", row)).await;
         steps.push(step.guid);
     }
-
-    restart(&mut service);
     let update = |guid: &String| {
-        framed(&UpdateStepRequest {
+        call(&UpdateStepRequest {
             step: Some(step_of(guid).titled("Changed")),
             update_mask: field_mask(&["title"]),
             validate_only: false,
         })
     };
-    let requests = steps.iter().map(update).collect();
-    let responses = call_and_print(&service, &account, "StepService/UpdateStep", requests).await;
-    service.stayed_within_its_promise();
-    let done: Vec<Http2Response> = responses.into_iter().filter(was_done).collect();
-    service.print(&format!("{} of {LARGE_STEP_WRITES}", done.len()));
-    assert!(!done.is_empty(), "nothing was written");
-    for response in done {
+    let calls = steps.iter().map(update).collect();
+    for response in done_within_memory(&mut service, client.account(), calls).await {
         let step = response.message::<UpdateStepResponse>().step;
         let step = step.expect("a step");
         assert_eq!(step.title, "Changed");
-        assert!(step.body.as_deref() == Some(&*body), "as answered");
         let translated = step.translations["de"].body.as_deref();
-        assert!(translated == Some(&*body), "as answered");
+        assert!(translated == Some(&*body), "another translated body");
+        has_body(Some(step), &body);
     }
-
-    restart(&mut service);
     let delete = |guid: &String| {
-        framed(&DeleteStepRequest {
+        call(&DeleteStepRequest {
             guid: guid.clone(),
             etag: String::new(),
         })
     };
-    let requests = steps.iter().map(delete).collect();
-    let responses = call_and_print(&service, &account, "StepService/DeleteStep", requests).await;
+    let calls: Vec<CallBytes> = steps.iter().map(delete).collect();
+    let done = done_within_memory(&mut service, client.account(), calls).await;
     // It reads no body, but SQLite copies each to the deleted steps within the process.
     service.stayed_within(150 * MIB);
-    assert!(responses.iter().all(was_done), "all were deleted");
-    let client = service.client().with_account(&account);
+    assert_eq!(done.len(), steps.len(), "all were deleted");
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
-}
-
-/// Ends the server and starts it again, so that its peak is that of what follows.
-fn restart(service: &mut Service) {
-    service.terminate();
-    service.restart();
-}
-
-/// Sends requests [at once](call_at_once), and prints the memory before and after.
-async fn call_and_print(
-    service: &Service,
-    account: &str,
-    method: &'static str,
-    requests: Vec<Bytes>,
-) -> Vec<Http2Response> {
-    service.print(&format!("before {method}: {}", service.memory()));
-    let calling = call_at_once(service, account, method, &[], requests).await;
-    let responses = calling.join_all().await;
-    service.print(&format!("after {method}: {}", service.memory()));
-    responses
 }
 
 /// Messages that are small and take a hundred times their size when they are decoded.
 #[apply(measured_on_one_database)]
 async fn small_messages_of_many_elements_at_once_stay_within_memory(database: TestDatabase) {
-    let amounts = amounts();
     // The elements of one request take little less than three times the largest message.
     let accepted = short_or_full(350_000, 1_050_000);
-    let service = database.serve_with(amounts.settings);
+    let service = database.serve_with(settings_for_bodies());
     let client = service.client();
-    client.given_task(task("Small")).await;
     let empty_elements = |count: usize| {
         let message = [0x0a, 0].repeat(count);
-        Bytes::from([&prefix(0, message.len()), &message[..]].concat())
+        CallBytes {
+            method: "TranslationService/WriteTranslations",
+            message: Bytes::from([&prefix(0, message.len()), &message[..]].concat()),
+        }
     };
-    let requests = [empty_elements(accepted), empty_elements(2 * accepted)];
-    let requests = requests.iter().cycle().take(amounts.clients).cloned();
-    let method = "TranslationService/WriteTranslations";
-    let calling = call_at_once(&service, client.account(), method, &[], requests.collect());
+    let calls = [empty_elements(accepted), empty_elements(2 * accepted)];
+    let calls = calls.iter().cycle().take(bodies().0).cloned().collect();
     let (mut decoded, mut refused) = (0, 0);
-    for response in calling.await.join_all().await {
-        let failure = Failure::from(response.status());
-        match failure.reason() {
+    for response in call_at_once(&service, &[("x-account-id", client.account())], calls).await {
+        match Failure::from(response.status()).reason() {
             "TOO_MANY_ELEMENTS" => decoded += 1,
             "MESSAGE_TOO_LARGE" => refused += 1,
             _ => is_overloaded(&response.status()),
@@ -302,7 +181,111 @@ async fn small_messages_of_many_elements_at_once_stay_within_memory(database: Te
     ));
     assert!(decoded > 0 && refused > 0, "{decoded} {refused}");
     service.stayed_within_its_promise();
-    service
-        .sinks_below(amounts.after, Duration::from_secs(30))
-        .await;
+    service.sinks_below(AFTERWARDS.0, AFTERWARDS.1).await;
+}
+
+/// Conditions on an observation, with targets of so many bytes.
+fn large_conditions(count: usize, bytes: usize, path: &str) -> DependencyGroup {
+    let long = |n: usize| {
+        comparison(Condition {
+            variable: "n".to_owned(),
+            operator: "=".to_owned(),
+            targets: vec![text(&format!("{n}{}", "x".repeat(bytes)))],
+            path: path.to_owned(),
+        })
+    };
+    all_of((0..count).map(long).collect())
+}
+
+#[apply(on_both_databases)]
+async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
+    let mut service = database.serve_with(&[PATIENT]);
+    let client = service.client();
+    let conditions = large_conditions(short_or_full(300, 1_000), 60_000, "");
+    let large = task("Large").with_dependencies(conditions);
+    let guid = client.given_task(large).await.guid;
+    let update = UpdateTaskRequest {
+        task: Some(task_of(&guid).with_published(0)),
+        update_mask: field_mask(&["published"]),
+        ..UpdateTaskRequest::default()
+    };
+    let references = ListReferencesRequest::default();
+    for one in [
+        call(&GetTaskRequest { guid: guid.clone() }),
+        call(&ListTasksRequest::default()),
+        call(&ExportTaskRequest { guid: guid.clone() }),
+        call(&references.clone().with(|it| it.task = guid.clone())),
+        call(&references.with(|it| it.variable = "n".to_owned())),
+        call(&validation_of(&guid)),
+        call(&update),
+    ] {
+        let calls = vec![one; short_or_full(16, 32)];
+        done_within_memory(&mut service, client.account(), calls).await;
+    }
+}
+
+#[apply(on_both_databases)]
+async fn large_conditions_elsewhere_take_no_memory(database: TestDatabase) {
+    let mut service = database.serve();
+    let client = service.client();
+    for _ in 0..short_or_full(5, 20) {
+        let conditions = large_conditions(400, 50_000, "components.7");
+        let large = task("Large").with_dependencies(conditions);
+        client.given_task(large).await;
+    }
+    let asks = observation_asking(question("n", &["k0", "k1"]));
+    let guide = client.imported(document("Guide", vec![asks])).await;
+    let calls = vec![call(&validation_of(&guide.guid)); 4];
+    let done = done_within_memory(&mut service, client.account(), calls).await;
+    assert_eq!(done.len(), 4);
+    service.stayed_within(100 * MIB);
+}
+
+/// An import that keeps all steps of a guide.
+fn import_into(guide: &str) -> CallBytes {
+    let document = document_of(guide, Vec::new());
+    call(&import_of(document).with(|it| it.absent_steps = AbsentSteps::Keep.into()))
+}
+
+#[apply(on_both_databases)]
+async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
+    let mut service = database.serve_with(&[PATIENT]);
+    let client = service.client();
+    let steps = document_step(StepType::Information, "s");
+    let steps = vec![steps; short_or_full(60, 290)];
+    let managed = |n: usize| answer_with(&format!("k{n}"), "v", document("Inner", steps.clone()));
+    let values = (0..1_000).map(managed).collect();
+    let guide = document("Guide", vec![observation_asking(linked_question(values))]);
+    let calls = vec![call(&import_of(guide)); 3];
+    let done = done_within_memory(&mut service, client.account(), calls).await;
+    let imported = done[0].message::<ImportTaskResponse>().task;
+    let calls = vec![import_into(&imported.expect("a task").guid); 8];
+    done_within_memory(&mut service, client.account(), calls).await;
+}
+
+/// A step of half a megabyte takes sixteen in an import, as each list of its instruction has two
+/// bytes.
+#[apply(on_both_databases)]
+async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestDatabase) {
+    let mut service = database.serve_with(&[PATIENT]);
+    let client = service.client();
+    let lists = serde_json::json!({ "a": vec![serde_json::json!([]); 250_000] });
+    let mut guides = Vec::new();
+    for steps in [20, short_or_full(40, 150)] {
+        let guide = client.given_task(task("Guide")).await;
+        let dense = step(&guide, StepType::Information, "Dense");
+        let dense = dense.with_instructions(vec![object(lists.clone())]);
+        for _ in 0..steps {
+            client.given_step(dense.clone()).await;
+        }
+        guides.push(guide.guid);
+    }
+    let calls = vec![import_into(&guides[0]); 3];
+    done_within_memory(&mut service, client.account(), calls).await;
+    // The other one is too large.
+    let calls = vec![import_into(&guides[1]); 3];
+    for response in call_at_once(&service, &[("x-account-id", client.account())], calls).await {
+        assert_eq!(response.status().code(), Code::ResourceExhausted);
+    }
+    service.stayed_within_its_promise();
 }

@@ -5,10 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 
-use super::prelude::*;
+use super::{CallBytes, prelude::*};
 use crate::{health::Health, kit::sample};
 
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -22,9 +21,6 @@ const TICK: Duration = Duration::from_millis(5);
 /// The most time from a response to its line in the log, on a busy machine.
 const MAX_LOG_DELAY: Duration = Duration::from_millis(500);
 
-/// Methods and their messages, which are called in turn.
-type Calls = Vec<(&'static str, Bytes)>;
-
 /// How calls were answered.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCounts {
@@ -36,14 +32,15 @@ struct CallCounts {
 struct Load {
     connections: Vec<Http2Connection>,
     account: String,
-    calls: Calls,
+    /// They are made in turn.
+    calls: Vec<CallBytes>,
 }
 
 impl Load {
     /// Makes the n-th call; whether it was served. Without the deadline of the client's own the
     /// log shows what was served too late.
     async fn call(&self, n: usize) -> bool {
-        let (method, message) = &self.calls[n % self.calls.len()];
+        let CallBytes { method, message } = &self.calls[n % self.calls.len()];
         let timeout = format!("{}m", DEADLINE.as_millis());
         let headers = [
             ("x-account-id", self.account.as_str()),
@@ -121,7 +118,7 @@ impl CallCounts {
 
 /// The calls: a task is read with its steps, then one of the steps, and another task is
 /// created.
-async fn calls(client: &Client) -> Calls {
+async fn calls(client: &Client) -> Vec<CallBytes> {
     let task = client.given_task(task("Busy")).await;
     let mut guid = String::new();
     for n in 0..20 {
@@ -132,12 +129,11 @@ async fn calls(client: &Client) -> Calls {
         guid: task.guid.clone(),
     };
     let steps = list_steps_of(&task.guid).with(|it| it.expand = vec!["body".to_owned()]);
-    let write = create_task_request(sample::task("Written"));
     vec![
-        ("TaskService/GetTask", framed(&open)),
-        ("StepService/ListSteps", framed(&steps)),
-        ("StepService/GetStep", framed(&GetStepRequest { guid })),
-        ("TaskService/CreateTask", framed(&write)),
+        call(&open),
+        call(&steps),
+        call(&GetStepRequest { guid }),
+        call(&create_task_request(sample::task("Written"))),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tonic::Status;
 
-use super::{DEADLINE, SLACK, TimedCode, admin, call_with_deadline, prelude::*, serve};
+use super::{DEADLINE, END_SESSIONS, SLACK, TimedCode, call_with_deadline, prelude::*, serve};
 use crate::kit::server::Setting;
 
 /// The most time that a refusal may take: the server waits two seconds for a connection.
@@ -25,7 +25,7 @@ async fn calls_are_refused_soon_while_every_connection_is_blocked() {
     let client = service.client();
     let locked = client.given_task(task("Locked")).await;
     let free = client.given_task(task("Free")).await;
-    let mut other_session = admin::session(&url).await;
+    let mut other_session = SqlConnection::open(&url).await;
 
     // Another session locks a row: the write that waits for it takes the only connection
     // for writes, and writes that wait for a connection are refused. Reads are served.
@@ -33,7 +33,7 @@ async fn calls_are_refused_soon_while_every_connection_is_blocked() {
         "BEGIN; SELECT 1 FROM tasks WHERE guid = '{}' FOR UPDATE",
         locked.guid
     );
-    admin::run(&mut other_session, &lock).await;
+    other_session.execute(&lock).await;
     let blocked = tokio::spawn(rename(&client, &locked, LONG_DEADLINE));
     until("the write waits for the row", async || {
         waits_for_a_lock(&url).await.then_some(())
@@ -45,12 +45,12 @@ async fn calls_are_refused_soon_while_every_connection_is_blocked() {
         .await
         .is_refused_in_time();
     assert_eq!(client.get_task(&locked.guid).await.accepted(), locked);
-    admin::run(&mut other_session, "ROLLBACK").await;
+    other_session.execute("ROLLBACK").await;
     let blocked = blocked.await.expect("it is answered");
     assert_eq!(blocked.code, Code::Ok, "{blocked:?}");
 
     // Another session locks a table: reads wait too, and take all connections.
-    admin::run(&mut other_session, "BEGIN; LOCK TABLE tasks").await;
+    other_session.execute("BEGIN; LOCK TABLE tasks").await;
     let reads = (0..12).map(|_| async {
         let started = Instant::now();
         let read = client.get_task(&free.guid).await;
@@ -68,7 +68,7 @@ async fn calls_are_refused_soon_while_every_connection_is_blocked() {
         says_when_to_retry(failure);
     }
     assert!(busy.count() > 0, "{refused:?}");
-    admin::run(&mut other_session, "ROLLBACK").await;
+    other_session.execute("ROLLBACK").await;
     until("calls are served", async || {
         write_unchanged(&client, &free).await.ok()
     })
@@ -84,25 +84,22 @@ async fn calls_are_refused_soon_while_postgres_accepts_no_connections() {
     let cluster = shared_cluster();
     let url = cluster.make_database(name);
     let owned = format!("CREATE ROLE service LOGIN; ALTER DATABASE \"{name}\" OWNER TO service");
-    admin::once(&url, &owned).await;
+    SqlConnection::open(&url).await.execute(&owned).await;
     let service = serve(name, &url.replace("postgres@", "service@"), &[]);
     let health = Health::of(service.address());
     let client = service.client();
     let known = client.given_task(task("Known")).await;
 
     // SQLSTATE too_many_connections, as when PostgreSQL's own limit is reached.
-    let none = format!(
-        "ALTER ROLE service CONNECTION LIMIT 0; {}",
-        admin::END_SESSIONS
-    );
-    admin::once(&url, &none).await;
+    let none = format!("ALTER ROLE service CONNECTION LIMIT 0; {}", END_SESSIONS);
+    SqlConnection::open(&url).await.execute(&none).await;
     is_refused_soon(async || write_unchanged(&client, &known).await).await;
     is_refused_soon(async || client.get_task(&known.guid).await).await;
     rename(&client, &known, DEADLINE).await.is_refused_in_time();
     health.wait_until_not_serving().await;
 
     let some = "ALTER ROLE service CONNECTION LIMIT -1";
-    admin::once(&url, some).await;
+    SqlConnection::open(&url).await.execute(some).await;
     until("calls are served", async || {
         write_unchanged(&client, &known).await.ok()
     })
@@ -151,8 +148,8 @@ fn rename(
 }
 
 async fn waits_for_a_lock(url: &str) -> bool {
-    let mut session = admin::session(url).await;
+    let mut session = SqlConnection::open(url).await;
     let waiting = "SELECT count(*) FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    admin::count(&mut session, waiting).await > 0
+    session.number(waiting).await > 0
 }

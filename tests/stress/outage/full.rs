@@ -116,7 +116,7 @@ async fn refuses_writes_while_full(
     let client = Client::at(server.address());
     let task = client.given_task(task("Full")).await;
     let mut added: Vec<(String, String)> = Vec::new();
-    let mut load = BackgroundLoad::start(name, server.address(), CLIENTS);
+    let mut load = Writers::start(name, server.address(), CLIENTS).await;
     for round in 1..=rounds() as u64 {
         load.wait_until_served(5).await;
         let refused = fill(&client, &task, &mut added).await;

@@ -1,6 +1,6 @@
 //! A PostgreSQL that an administrator makes read-only for a while.
 
-use super::{admin, prelude::*, rounds, serve};
+use super::{END_SESSIONS, prelude::*, rounds, serve};
 
 const CLIENTS: usize = 4;
 /// Applies what ALTER SYSTEM has set.
@@ -15,8 +15,8 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
     let service = serve(name, &cluster.url(), &[]);
     let client = service.client();
     let known = client.given_task(task("Known")).await;
-    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
-    let mut admin = admin::session(&cluster.url()).await;
+    let mut load = Writers::start(name, service.address(), CLIENTS).await;
+    let mut admin = SqlConnection::open(&cluster.url()).await;
     // Statements that make PostgreSQL read-only, and statements that undo it.
     let settings = [
         // For every session, at once.
@@ -32,7 +32,7 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
         (
             [
                 "ALTER DATABASE postgres SET default_transaction_read_only = on",
-                admin::END_SESSIONS,
+                END_SESSIONS,
             ],
             [
                 // The session of the administrator may have become read-only too.
@@ -45,13 +45,13 @@ async fn writes_are_refused_while_postgres_is_read_only_and_reads_go_on() {
         for (set, reset) in settings {
             load.wait_until_served(20).await;
             for statement in set {
-                admin::run(&mut admin, statement).await;
+                admin.execute(statement).await;
             }
             load.wait_until_writes_are_refused(10).await;
             load.wait_until_reads_are_served(20).await;
             the_error_says_that_writes_are_refused(&client, &known).await;
             for statement in reset {
-                admin::run(&mut admin, statement).await;
+                admin.execute(statement).await;
             }
             load.wait_until_served_without_errors().await;
         }

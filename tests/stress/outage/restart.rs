@@ -21,7 +21,7 @@ async fn calls_are_refused_while_postgres_is_stopped_and_served_when_it_is_back(
     let service = serve(name, &cluster.url(), &[]);
     let health = Health::of(service.address());
     health.wait_until_serving().await;
-    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    let mut load = Writers::start(name, service.address(), CLIENTS).await;
     let mut outages = Vec::new();
     for how in [Stop::Fast, Stop::Immediate].repeat(rounds()) {
         load.wait_until_served(20).await;

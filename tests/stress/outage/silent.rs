@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{DEADLINE, SLACK, admin, call_with_deadline, prelude::*, rounds, serve};
+use super::{DEADLINE, SLACK, call_with_deadline, prelude::*, rounds, serve};
+use crate::service::no_transaction_is_left_open;
 
 const CLIENTS: usize = 6;
 /// The longest that a call may take by the server's settings.
@@ -34,7 +35,7 @@ async fn calls_end_by_their_deadline_while_postgres_hangs_and_are_served_afterwa
     let client = service.client();
     let known = client.given_task(task("Known")).await;
     health.wait_until_serving().await;
-    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    let mut load = Writers::start(name, service.address(), CLIENTS).await;
     for _ in 0..rounds() {
         for end in [End::Resumed, End::Broken, End::Replaced] {
             load.wait_until_served(20).await;
@@ -80,14 +81,4 @@ async fn deadlines_are_kept(client: &Client, known: &Task) {
     );
     answers.0.is_refused_in_time();
     answers.1.is_refused_in_time();
-}
-
-async fn no_transaction_is_left_open(url: &str) {
-    let mut session = admin::session(url).await;
-    until("no transaction is left open", async || {
-        let open = "SELECT count(*) FROM pg_stat_activity \
-                    WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
-        (admin::count(&mut session, open).await == 0).then_some(())
-    })
-    .await;
 }

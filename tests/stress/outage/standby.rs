@@ -2,7 +2,7 @@
 
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use super::{admin, prelude::*, serve};
+use super::{prelude::*, serve};
 
 const CLIENTS: usize = 4;
 
@@ -16,19 +16,25 @@ async fn writes_are_refused_until_the_address_leads_to_a_primary() {
     let standby = primary.standby(&format!("{name}.standby"));
     // Once the standby keeps up, every acknowledged write is on both servers.
     let wait_for_standby = "ALTER SYSTEM SET synchronous_standby_names = '*'";
-    admin::once(&primary.url(), wait_for_standby).await;
-    admin::once(&primary.url(), "SELECT pg_reload_conf()").await;
-    let mut session = admin::session(&primary.url()).await;
+    SqlConnection::open(&primary.url())
+        .await
+        .execute(wait_for_standby)
+        .await;
+    SqlConnection::open(&primary.url())
+        .await
+        .execute("SELECT pg_reload_conf()")
+        .await;
+    let mut session = SqlConnection::open(&primary.url()).await;
     until("the standby keeps up", async || {
         let state = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
-        (admin::count(&mut session, state).await == 1).then_some(())
+        (session.number(state).await == 1).then_some(())
     })
     .await;
     drop(session);
     let relay = Relay::to(primary.port());
     let service = serve(name, &relay.url(&primary.url()), &[]);
     let health = Health::of(service.address());
-    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    let mut load = Writers::start(name, service.address(), CLIENTS).await;
     load.wait_until_served(20).await;
 
     // The address leads to the standby too early, and then back to the primary. Connections
@@ -46,7 +52,10 @@ async fn writes_are_refused_until_the_address_leads_to_a_primary() {
     relay.lead_to(standby.port());
     load.wait_until_writes_are_refused(10).await;
     load.wait_until_reads_are_served(20).await;
-    admin::once(&standby.url(), "SELECT pg_promote()").await;
+    SqlConnection::open(&standby.url())
+        .await
+        .execute("SELECT pg_promote()")
+        .await;
     load.wait_until_served_without_errors().await;
     health.wait_until_serving().await;
 

@@ -15,7 +15,7 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
     let relay = Relay::to(cluster.port());
     let service = serve(name, &relay.url(&direct), &[]);
     let client = service.client();
-    let mut load = BackgroundLoad::start(name, service.address(), CLIENTS);
+    let mut load = Writers::start(name, service.address(), CLIENTS).await;
     load.wait_until_served(20).await;
 
     relay.start_losing_commits();

@@ -1,13 +1,13 @@
 //! A client that cancels calls at random moments.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use tonic::Status;
 
-use crate::{
-    kit::{client::Client, relay::Relay, rng::Rng},
-    service::Service,
-};
+use crate::kit::{client::Client, relay::Relay, rng::Rng};
 
 /// How long a call is assumed to take until one is measured.
 const FIRST_ESTIMATE: Duration = Duration::from_millis(20);
@@ -16,25 +16,15 @@ const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
 /// A connection of its own, on which most calls are canceled.
 pub struct CancellingClient {
-    pub rng: Rng,
+    rng: Rng,
     relay: Relay,
     client: Client,
     typical_duration: Duration,
 }
 
-/// How a call is cancelled.
-enum Cancellation {
-    /// Its stream is reset.
-    Reset,
-    /// Its connection is cut.
-    Cut,
-    /// Its deadline passes.
-    Deadline,
-}
-
 impl CancellingClient {
-    pub fn new(rng: &mut Rng, service: &Service) -> Self {
-        let relay = Relay::to(service.address().port());
+    pub fn new(rng: &mut Rng, server: SocketAddr) -> Self {
+        let relay = Relay::to(server.port());
         Self {
             rng: rng.fork(),
             client: Client::at(relay.address()),
@@ -43,71 +33,47 @@ impl CancellingClient {
         }
     }
 
-    /// This client with an account.
-    pub fn with_account(&self, account: &str) -> Client {
-        self.client.with_account(account)
-    }
-
     /// Makes a call, and cancels two of three; its result, when there is one.
     pub async fn call<T>(
         &mut self,
         account: &str,
         call: impl AsyncFnOnce(Client) -> Result<T, Status>,
     ) -> Option<Result<T, Status>> {
-        let client = self.with_account(account);
         if !self.rng.one_in(3) {
-            return self.cancel(client, call).await;
+            return self.cancel(account, call).await;
         }
         let started = Instant::now();
-        let sent = call(client).await;
+        let sent = call(self.client.with_account(account)).await;
         self.typical_duration = (self.typical_duration * 3 + started.elapsed()) / 4;
         Some(sent)
     }
 
-    /// Cancels an export, which reads in a transaction.
-    pub async fn cancel_an_export(&mut self, account: &str, task: &str) {
-        let client = self.with_account(account);
-        let export = async |client: Client| client.export(task).await;
-        drop(self.cancel(client, export).await);
-    }
-
-    /// Makes a call and cancels it at a random moment; its result, when there is one.
-    async fn cancel<T>(
+    /// Makes a call and cancels it at a random moment: its deadline passes, its connection is cut,
+    /// or its stream is reset. Its result, when there is one.
+    pub async fn cancel<T>(
         &mut self,
-        client: Client,
+        account: &str,
         call: impl AsyncFnOnce(Client) -> Result<T, Status>,
     ) -> Option<Result<T, Status>> {
         let moment = self.random_moment();
-        let how = match self.rng.below(4) {
-            0 => Cancellation::Cut,
-            1 => Cancellation::Deadline,
-            _ => Cancellation::Reset,
-        };
-        let client = match how {
-            Cancellation::Deadline => {
-                let timeout = format!("{}u", moment.as_micros());
-                client.with_metadata("grpc-timeout", &timeout)
-            }
-            Cancellation::Reset | Cancellation::Cut => client,
-        };
+        let client = self.client.with_account(account);
+        if self.rng.one_in(4) {
+            let timeout = format!("{}u", moment.as_micros());
+            return Some(call(client.with_metadata("grpc-timeout", &timeout)).await);
+        }
         let mut call = Box::pin(call(client));
-        if !matches!(how, Cancellation::Deadline) {
-            tokio::select! {
-                biased;
-                result = &mut call => return Some(result),
-                () = sleep_exactly(moment) => {}
-            }
+        tokio::select! {
+            biased;
+            result = &mut call => return Some(result),
+            () = sleep_exactly(moment) => {}
         }
-        match how {
-            Cancellation::Reset => None,
-            Cancellation::Cut => {
-                self.relay.cut();
-                let result = call.await;
-                self.client = self.client.over_new_connection();
-                Some(result)
-            }
-            Cancellation::Deadline => Some(call.await),
+        if !self.rng.one_in(3) {
+            return None;
         }
+        self.relay.cut();
+        let result = call.await;
+        self.client = self.client.over_new_connection();
+        Some(result)
     }
 
     /// A moment during a call or shortly after it. It is often near the beginning or the end

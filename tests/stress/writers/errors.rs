@@ -73,7 +73,7 @@ impl RetryLoop {
 /// Makes a call again until the service can answer it.
 macro_rules! retry_while_unavailable {
     ($call:expr) => {{
-        let retries = $crate::expected::RetryLoop::new();
+        let retries = $crate::writers::RetryLoop::new();
         loop {
             match $call {
                 Ok(response) => break response,
