@@ -2,10 +2,7 @@
 //! that is wrong.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use futures_util::stream;
 use serde_json::Value;
-use tonic::{Request, metadata::AsciiMetadataValue};
-use tonic_prost::ProstCodec;
 
 use super::prelude::*;
 use crate::kit::http2::{Http2Connection, RequestEnd, prefix};
@@ -313,20 +310,6 @@ async fn a_call_without_a_token_is_unauthenticated() {
         assert_eq!(answer.code, Code::Unauthenticated);
         assert_eq!(answer.reason, "CREDENTIALS_MISSING");
     }
-}
-
-#[tokio::test]
-async fn a_bad_token_is_refused_before_the_body_arrives() {
-    let server = TestServer::start(hs256()).await;
-    let mut client = tonic::client::Grpc::new(server.anonymous_client().channel());
-    client.ready().await.expect("a connection");
-    let mut request = Request::new(stream::pending::<()>());
-    let forged = AsciiMetadataValue::from_static("Bearer a.b.c");
-    request.metadata_mut().insert("authorization", forged);
-    let path = http::uri::PathAndQuery::from_static("/expertise.v1.TaskService/CreateTask");
-    let codec = ProstCodec::<(), ()>::default();
-    let answer = in_time("an answer", client.client_streaming(request, path, codec)).await;
-    assert_eq!(error_answer(answer).reason, "CREDENTIALS_INVALID");
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use std::{
     fs,
     io::Read,
     net::TcpListener,
-    path::Path,
     sync::mpsc::{Receiver, channel},
     thread,
     time::Duration,
@@ -16,15 +15,10 @@ use tempfile::TempDir;
 
 use crate::kit::{
     apply,
-    command::{Cli, CommandOutput, Says, command, text},
+    command::{Cli, Says, command, text},
     on_both_databases,
-    rng::Rng,
-    slow_on_both_databases,
 };
 use rustix::process::Signal;
-
-/// Names the seed of the random moments.
-const SEED: &str = "EXPERTISE_TEST_INTERRUPT_SEED";
 
 /// Files of small guides. Every seventh is the same as the one before.
 fn files(count: usize) -> (TempDir, Vec<String>) {
@@ -42,43 +36,6 @@ fn files(count: usize) -> (TempDir, Vec<String>) {
         fs::write(directory.path().join(name), document.to_string()).expect("a file");
     }
     (directory, names)
-}
-
-/// Runs an import, and interrupts it after so many lines.
-fn interrupted_import(
-    cli: &Cli,
-    directory: &Path,
-    files: &[String],
-    request_id: Option<&str>,
-    lines: usize,
-) -> CommandOutput {
-    let mut args = vec!["import"];
-    args.extend(files.iter().map(String::as_str));
-    args.extend(request_id.iter().flat_map(|id| ["--request-id", id]));
-    let run = cli.command(&args).in_directory(directory).start();
-    let mut read = String::new();
-    for _ in 0..lines {
-        match run.next_line() {
-            Some(line) => read = read + &line + "\n",
-            None => break,
-        }
-    }
-    run.signal(Signal::INT);
-    let mut output = run.end();
-    output.stdout = read + &output.stdout;
-    output
-}
-
-/// The id under which an interrupted run is resumed.
-fn resume_id(output: &CommandOutput) -> String {
-    let line = output.stderr.lines().last().expect("a line");
-    let (done, id) = line.split_once("--request-id ").expect(line);
-    let tried = output.stdout.lines().count();
-    assert!(
-        done.starts_with(&format!("interrupted after {tried} of ")),
-        "{line}"
-    );
-    id.to_owned()
 }
 
 /// How often each name is there.
@@ -104,19 +61,26 @@ fn expected_names(count: usize) -> BTreeMap<String, usize> {
 fn an_interrupted_import_finishes_its_file_and_is_resumed(cli: Cli) {
     let count = 40;
     let (directory, files) = files(count);
-    let output = interrupted_import(&cli, directory.path(), &files, None, 3);
+    let import = |more: &[&str]| {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let args = [&["import"], more, &files].concat();
+        cli.command(&args).in_directory(directory.path()).start()
+    };
+    let run = import(&[]);
+    let seen = (0..3).map_while(|_| run.next_line()).count();
+    run.signal(Signal::INT);
+    let output = run.end();
     assert_eq!(output.code, Some(1), "{}", output.stderr);
-    let id = resume_id(&output);
-    let done = output.stdout.lines().count();
+    let done = seen + output.stdout.lines().count();
     assert!((3..count).contains(&done), "{done}");
+    let line = output.stderr.lines().last().expect("a line");
+    let (interrupted, id) = line.split_once("--request-id ").expect(line);
+    interrupted.says(&[&format!("interrupted after {done} of ")]);
     output.stderr.says(&[&format!(
         "{done} created, 0 updated, 0 unchanged, 0 failed\n"
     )]);
     assert_eq!(names(&cli).values().sum::<usize>(), done);
-    let mut args = vec!["import", "--request-id", &id];
-    args.extend(files.iter().map(String::as_str));
-    let resumed = cli.command(&args).in_directory(directory.path()).run();
-    resumed.succeeded();
+    import(&["--request-id", id]).end().succeeded();
     assert_eq!(names(&cli), expected_names(count));
 }
 
@@ -174,28 +138,4 @@ fn a_second_signal_ends_an_import_that_hangs() {
         done.says(&["interrupted after 1 of 2 files: "]);
         assert!(uuid::Uuid::try_parse(id).is_ok(), "{line}");
     }
-}
-
-#[apply(slow_on_both_databases)]
-fn imports_that_are_interrupted_at_random_miss_and_repeat_nothing(cli: Cli) {
-    let count = 500;
-    let (directory, files) = files(count);
-    let mut rng = Rng::from_env("interrupted imports", SEED);
-    let mut id: Option<String> = None;
-    let mut interruptions = 0;
-    loop {
-        // The first run has much left to do. Later ones go through what is done first.
-        let lines = match id {
-            None => 1 + rng.below(count / 2),
-            Some(_) => 1 + rng.below(count + count / 4),
-        };
-        let output = interrupted_import(&cli, directory.path(), &files, id.as_deref(), lines);
-        if output.code == Some(0) {
-            break;
-        }
-        interruptions += 1;
-        id = Some(resume_id(&output));
-    }
-    assert_ne!(interruptions, 0);
-    assert_eq!(names(&cli), expected_names(count));
 }

@@ -1,131 +1,96 @@
 //! Retries of commands, and that a retry does nothing twice.
 
-mod cutting_relay;
+use tonic::{Code, Status};
 
-use tonic::Code;
-
-use self::cutting_relay::{AfterCut, cutting_relay};
-use super::unreliable_service::unreliable_service;
+use super::scripted_service::{
+    Reply::{self, Cut, CutForEver, Done, Error},
+    ScriptedService,
+};
 use crate::kit::command::{CommandOutput, Says, command};
 
 const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
 
+fn error(code: Code) -> Reply {
+    Error(Status::new(code, "not now"))
+}
+
+/// Imports files into a service.
+fn import(service: &ScriptedService, args: &[&str]) -> CommandOutput {
+    let args = [&["import", "--account=demo", "--backoff=1ms"], args].concat();
+    let mut import = command(&args).env("EXPERTISE_SERVER", &service.url);
+    for file in ["a.json", "b.json", "c.json"] {
+        import = import.file(file, GUIDE);
+    }
+    import.run()
+}
+
+/// Asserts that there were so many attempts with one request id.
+#[track_caller]
+fn tried(service: &ScriptedService, attempts: usize) {
+    let ids = service.request_ids();
+    assert_eq!(ids, vec![ids[0].clone(); attempts]);
+    assert!(uuid::Uuid::try_parse(&ids[0]).is_ok(), "{ids:?}");
+}
+
 #[test]
 fn an_unanswered_import_is_retried_with_the_same_request_id() {
     for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted] {
-        let (_runtime, service, server) = unreliable_service(code, 2);
-        let output = command(&["import", "a.json", "--account=demo", "--backoff=1ms"])
-            .file("a.json", GUIDE)
-            .env("EXPERTISE_SERVER", &server)
-            .run()
-            .succeeded();
+        let service = ScriptedService::start(&[error(code), error(code), Done]);
+        let output = import(&service, &["a.json"]).succeeded();
         assert!(output.stdout.contains("from a.json"), "{}", output.stdout);
         // A conflict with another write is nothing that a person waits for.
         let lines = usize::from(code != Code::Aborted);
         let repeated = " and is repeated, 5 times at most\n";
         assert_eq!(output.stderr.matches(repeated).count(), lines, "{output:?}");
-        let request_ids = service.request_ids();
-        assert_eq!(request_ids.len(), 3);
-        assert!(
-            uuid::Uuid::try_parse(&request_ids[0]).is_ok(),
-            "{}",
-            request_ids[0]
-        );
-        assert!(
-            request_ids.iter().all(|id| *id == request_ids[0]),
-            "{request_ids:?}"
-        );
+        tried(&service, 3);
     }
 }
 
 #[test]
 fn an_import_that_stays_unanswered_says_how_to_repeat_it() {
-    let (_runtime, service, server) = unreliable_service(Code::DeadlineExceeded, 9);
-    let import = |args: &[&str]| {
-        let args = [&["import", "a.json", "--account=demo", "--retries=0"], args].concat();
-        let import = command(&args).file("a.json", GUIDE);
-        import.env("EXPERTISE_SERVER", &server).run()
-    };
-    let output = import(&[]);
+    let service = ScriptedService::start(&[error(Code::DeadlineExceeded)]);
+    let output = import(&service, &["a.json", "--retries=0"]);
     assert_eq!(output.code, Some(1));
     let (_, id) = output
         .stderr
         .split_once("repeat with --request-id ")
         .expect(&output.stderr);
     let id = id.lines().next().expect("an id");
-    import(&["--request-id", id]);
-    let request_ids = service.request_ids();
-    assert_eq!(request_ids[0], request_ids[1]);
+    import(&service, &["a.json", "--retries=0", "--request-id", id]);
+    tried(&service, 2);
 }
 
-fn import_once(server: &str, args: &[&str]) -> CommandOutput {
-    let args = [
-        &["import", "a.json", "--account=demo", "--backoff=1ms"],
-        args,
-    ]
-    .concat();
-    let import = command(&args).file("a.json", GUIDE);
-    import.env("EXPERTISE_SERVER", server).run()
-}
-
+/// So may a server that has answered end connections again and again.
 #[test]
 fn a_cut_connection_is_retried() {
-    let (runtime, service, server) = unreliable_service(Code::Ok, 0);
-    let relay = || cutting_relay(&runtime, &server, &[0], AfterCut::Listen);
-    import_once(&relay(), &[]).succeeded();
-    let request_ids = service.take_request_ids();
-    assert_eq!(request_ids.len(), 2);
-    assert_eq!(request_ids[0], request_ids[1]);
-
-    let output = import_once(&relay(), &["--retries=0"]);
+    for script in [
+        &[Cut, Done][..],
+        &[Cut, error(Code::Unavailable), Cut, Done],
+        &[error(Code::Unavailable), Cut, Cut, Done],
+    ] {
+        let service = ScriptedService::start(script);
+        import(&service, &["a.json"]).succeeded();
+        tried(&service, script.len());
+    }
+    let output = import(&ScriptedService::start(&[Cut]), &["a.json", "--retries=0"]);
     assert_eq!(output.code, Some(1));
     assert!(output.stderr.contains("--request-id"), "{}", output.stderr);
 }
 
 #[test]
-fn a_server_that_has_answered_may_end_connections_again_and_again() {
-    // Cut, answered, cut; and answered, cut, cut.
-    for (failures, errors) in [(2, &[0, 1]), (1, &[1, 0])] {
-        let (runtime, service, server) = unreliable_service(Code::Unavailable, failures);
-        let relay = cutting_relay(&runtime, &server, errors, AfterCut::Listen);
-        import_once(&relay, &[]).succeeded();
-        let request_ids = service.request_ids();
-        assert_eq!(request_ids.len(), 4, "{request_ids:?}");
-        assert!(request_ids.iter().all(|id| *id == request_ids[0]));
-    }
-}
-
-#[test]
 fn a_server_that_only_ends_connections_is_called_twice() {
-    let (runtime, service, server) = unreliable_service(Code::Ok, 0);
-    let relay = cutting_relay(&runtime, &server, &[0, 0, 0], AfterCut::Listen);
-    let line = import_once(&relay, &[]);
-    assert_eq!(line.code, Some(1));
+    let service = ScriptedService::start(&[Cut]);
+    let output = import(&service, &["a.json"]);
+    assert_eq!(output.code, Some(1));
     let part = "ended the connection: if it uses TLS, begin its URL with https://";
-    assert!(line.stderr.contains(part), "{}", line.stderr);
-    assert_eq!(service.request_ids().len(), 2);
+    assert!(output.stderr.contains(part), "{}", output.stderr);
+    tried(&service, 2);
 }
 
 #[test]
 fn files_after_a_lost_server_are_not_tried() {
-    let (runtime, _service, server) = unreliable_service(Code::Ok, 0);
-    let args = [
-        "import",
-        "a.json",
-        "b.json",
-        "c.json",
-        "--account=demo",
-        "--backoff=1ms",
-    ];
-    let output = command(&args)
-        .file("a.json", GUIDE)
-        .file("b.json", GUIDE)
-        .file("c.json", GUIDE)
-        .env(
-            "EXPERTISE_SERVER",
-            &cutting_relay(&runtime, &server, &[0], AfterCut::Close),
-        )
-        .run();
+    let service = ScriptedService::start(&[CutForEver]);
+    let output = import(&service, &["a.json", "b.json", "c.json"]);
     assert_eq!(output.code, Some(1));
     let (first, last) = output
         .stderr
@@ -141,12 +106,9 @@ fn files_after_a_lost_server_are_not_tried() {
 
 #[test]
 fn a_permanent_failure_is_not_retried() {
-    let (_runtime, service, server) = unreliable_service(Code::InvalidArgument, 9);
-    let output = command(&["import", "a.json", "--account=demo"])
-        .file("a.json", GUIDE)
-        .env("EXPERTISE_SERVER", &server)
-        .run();
+    let service = ScriptedService::start(&[error(Code::InvalidArgument)]);
+    let output = import(&service, &["a.json"]);
     assert_eq!(output.code, Some(1));
     assert!(!output.stderr.contains("--request-id"), "{}", output.stderr);
-    assert_eq!(service.request_ids().len(), 1);
+    tried(&service, 1);
 }

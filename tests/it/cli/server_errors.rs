@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::unreliable_service::failing_service;
+use super::scripted_service::{Reply, ScriptedService};
 use crate::kit::command::{CommandOutput, command};
 
 /// Each control character becomes a space.
@@ -24,11 +24,11 @@ fn error(code: Code) -> Status {
 #[test]
 fn an_error_of_a_server_cannot_control_the_terminal() {
     for code in [Code::InvalidArgument, Code::FailedPrecondition] {
-        let (_runtime, _service, server) = failing_service(error(code), 2);
+        let service = ScriptedService::start(&[Reply::Error(error(code))]);
         let import = |format: &str| -> CommandOutput {
             let import = command(&["import", "a.json", "--account=demo", format]);
             let import = import.file("a.json", "{\"task\": {\"name\": \"A\", \"product_id\": 7}}");
-            import.env("EXPERTISE_SERVER", &server).run()
+            import.env("EXPERTISE_SERVER", &service.url).run()
         };
         let output = import("--format=text");
         assert_eq!(output.code, Some(1));
