@@ -14,35 +14,70 @@ const GET: &str = "/expertise.v1.TaskService/GetTask";
 const LIST: &str = "/expertise.v1.TaskService/ListTasks";
 const CREATE: &str = "/expertise.v1.TaskService/CreateTask";
 
-/// A connection, and the metadata with the client's account.
-async fn connect(client: &Client) -> (Http2Connection, (&str, &str)) {
-    let connection = Http2Connection::to(client.address()).await;
-    (connection, ("x-account-id", client.account()))
+const INVALID: (Code, &str) = (Code::InvalidArgument, "FIELD_INVALID");
+const EXPIRED: (Code, &str) = (Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+const TOO_LARGE: (Code, &str) = (Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+const UNIMPLEMENTED: (Code, &str) = (Code::Unimplemented, "UNIMPLEMENTED");
+
+/// A connection of an account.
+struct Caller {
+    connection: Http2Connection,
+    account: String,
 }
 
-/// ListTasks with these headers.
-async fn list(connection: &Http2Connection, headers: &[(&str, &str)]) -> Http2Response {
-    let empty = framed(b"");
-    connection
-        .call(LIST, headers, &empty, RequestEnd::Sent)
-        .await
+impl Caller {
+    async fn of(client: &Client) -> Self {
+        Self {
+            connection: Http2Connection::to(client.address()).await,
+            account: client.account().to_owned(),
+        }
+    }
+
+    /// A gRPC request with these headers and the account.
+    async fn call(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        bytes: &[u8],
+        end: RequestEnd,
+    ) -> Http2Response {
+        let headers = [&[("x-account-id", &*self.account)], headers].concat();
+        self.connection.call(path, &headers, bytes, end).await
+    }
+
+    /// ListTasks with these headers.
+    async fn list(&self, headers: &[(&str, &str)]) -> Http2Response {
+        self.call(LIST, headers, &framed(b""), RequestEnd::Sent)
+            .await
+    }
+
+    /// ListTasks by another method of HTTP, or with another type of content.
+    async fn send(&self, method: Method, content: &str, bytes: &[u8]) -> Http2Response {
+        let headers = [("x-account-id", &*self.account), ("content-type", content)];
+        let sent = self
+            .connection
+            .send(method, LIST, &headers, bytes, RequestEnd::Sent);
+        sent.await
+    }
+
+    /// Asserts that the connection still serves.
+    async fn is_served(&self) {
+        let answer = self.list(&[]).await;
+        assert_eq!(answer.status().code(), Code::Ok, "{answer:?}");
+        assert!(answer.body.len() >= 5);
+    }
 }
 
-/// The connection still serves.
-async fn assert_serves(connection: &Http2Connection, account: (&str, &str)) {
-    let answer = list(connection, &[account]).await;
-    let status = answer.status.expect("a status");
-    assert_eq!(status.code(), Code::Ok, "{status:?}");
-    assert!(answer.body.len() >= 5);
+#[track_caller]
+fn assert_is(answer: &Http2Response, (code, reason): (Code, &str), what: &str) {
+    assert_eq!(answer.refusal(), (code, reason.to_owned()), "{what}");
 }
 
 #[apply(on_one_database)]
 async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
-    let (connection, account) = connect(&client).await;
-    let guid = GetTaskRequest {
-        guid: unknown_guid(),
-    }
-    .encode_to_vec();
+    let caller = Caller::of(&client).await;
+    let guid = unknown_guid();
+    let guid = GetTaskRequest { guid }.encode_to_vec();
     let whole = framed(&guid);
     for (what, bytes) in [
         ("none", Vec::new()),
@@ -55,70 +90,70 @@ async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
         ("a compressed one", [&prefix(1, 38), &guid[..]].concat()),
         ("an odd flag", [&prefix(7, 38), &guid[..]].concat()),
     ] {
-        let answer = connection
-            .call(GET, &[account], &bytes, RequestEnd::Sent)
-            .await;
-        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
-        assert_eq!(answer.refusal(), expected, "{what}: {answer:?}");
-        assert_serves(&connection, account).await;
+        let answer = caller.call(GET, &[], &bytes, RequestEnd::Sent).await;
+        assert_is(&answer, INVALID, what);
+        caller.is_served().await;
     }
     for encoding in ["gzip", "deflate", "zstd", "odd"] {
-        let headers = [account, ("grpc-encoding", encoding)];
         for flag in [0, 1] {
             let bytes = [&prefix(flag, 38), &guid[..]].concat();
-            let answer = connection
-                .call(GET, &headers, &bytes, RequestEnd::Sent)
-                .await;
-            answer.is(Code::Unimplemented, "UNIMPLEMENTED");
+            let headers = [("grpc-encoding", encoding)];
+            let answer = caller.call(GET, &headers, &bytes, RequestEnd::Sent).await;
+            assert_is(&answer, UNIMPLEMENTED, encoding);
             assert_eq!(answer.header("grpc-accept-encoding"), Some("identity"));
         }
     }
-    assert_serves(&connection, account).await;
+    caller.is_served().await;
 }
 
+/// Imports and steps may be large, other requests not.
 #[apply(on_one_database)]
 async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
-    let (connection, account) = connect(&client).await;
-    for length in [72 * 1024 * 1024 + 1, u32::MAX as usize] {
-        let claim = prefix(0, length);
-        let answer = connection
-            .call(CREATE, &[account], &claim, RequestEnd::Never)
-            .await;
-        answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    const MIB: usize = 1024 * 1024;
+    let caller = Caller::of(&client).await;
+    for (path, length, expected) in [
+        (CREATE, 72 * MIB + 1, TOO_LARGE),
+        (CREATE, u32::MAX as usize, TOO_LARGE),
+        (CREATE, 4 * MIB + 1, EXPIRED),
+        (GET, 4 * MIB + 1, TOO_LARGE),
+        (LIST, 4 * MIB + 1, TOO_LARGE),
+    ] {
+        let (headers, claim) = ([("grpc-timeout", "100m")], prefix(0, length));
+        let answer = caller.call(path, &headers, &claim, RequestEnd::Never).await;
+        assert_is(&answer, expected, path);
     }
-    assert_serves(&connection, account).await;
+    caller.is_served().await;
 }
 
 #[apply(on_one_database)]
 async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
-    let connection = Http2Connection::to(client.address()).await;
+    let caller = Caller::of(&client).await;
     let announced = prefix(0, 64_000_000);
-    let length = ("content-length", "64000005");
     let account = ("x-account-id", client.account());
     for (headers, code, reason) in [
-        (&[length][..], Code::Unauthenticated, "CREDENTIALS_MISSING"),
+        (&[][..], Code::Unauthenticated, "CREDENTIALS_MISSING"),
         (
-            &[length, ("x-account-id", "a b")],
+            &[("x-account-id", "a b")],
             Code::Unauthenticated,
             "CREDENTIALS_INVALID",
         ),
         (
-            &[length, account, ("x-scopes", "read")],
+            &[account, ("x-scopes", "read")],
             Code::PermissionDenied,
             "SCOPE_MISSING",
         ),
     ] {
-        let answer = connection
-            .call(CREATE, headers, &announced, RequestEnd::Never)
-            .await;
-        answer.is(code, reason);
+        let headers = [&[("content-length", "64000005")], headers].concat();
+        let connection = &caller.connection;
+        let called = connection.call(CREATE, &headers, &announced, RequestEnd::Never);
+        called.await.is(code, reason);
     }
-    assert_serves(&connection, account).await;
+    caller.is_served().await;
 }
 
 #[apply(on_one_database)]
 async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Client) {
-    let (connection, account) = connect(&client).await;
+    let caller = Caller::of(&client).await;
     for timeout in [
         "",
         "5",
@@ -131,66 +166,62 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
         "123456789S",
         "1SS",
     ] {
-        let headers = [account, ("grpc-timeout", timeout)];
-        let answer = list(&connection, &headers).await;
-        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
-        assert_eq!(answer.refusal(), expected, "{timeout:?}");
-        let failure = Failure::from(answer.status.expect("a status"));
-        failure.violates(&[("grpc-timeout", "FIELD_INVALID")]);
+        let answer = caller.list(&[("grpc-timeout", timeout)]).await;
+        assert_is(&answer, INVALID, timeout);
+        Failure::from(answer.status()).violates(&[("grpc-timeout", "FIELD_INVALID")]);
     }
     for timeout in ["0S", "1n", "00000000H"] {
-        let headers = [account, ("grpc-timeout", timeout)];
-        let answer = list(&connection, &headers).await;
-        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+        let answer = caller.list(&[("grpc-timeout", timeout)]).await;
+        assert_is(&answer, EXPIRED, timeout);
+    }
+    for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
+        let answer = caller.list(&[("grpc-timeout", timeout)]).await;
+        assert_eq!(answer.status().code(), Code::Ok, "{timeout}: {answer:?}");
+    }
+    // Of two, the shorter counts.
+    for (first, second, expected) in [
+        ("60S", "0S", EXPIRED),
+        ("0S", "60S", EXPIRED),
+        ("60S", "soon", INVALID),
+    ] {
+        let both = [("grpc-timeout", first), ("grpc-timeout", second)];
+        assert_is(&caller.list(&both).await, expected, second);
     }
 }
 
 #[apply(on_one_database)]
 async fn only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done(client: Client) {
-    let (connection, account) = connect(&client).await;
-    let headers = [account, ("grpc-timeout", "0S")];
+    let caller = Caller::of(&client).await;
+    let headers = [("grpc-timeout", "0S")];
     for (path, expected) in [(LIST, false), (GET, false), (CREATE, true)] {
-        let answer = connection
-            .call(path, &headers, &framed(b""), RequestEnd::Sent)
-            .await;
-        let status = answer.status.expect("a status");
+        let empty = framed(b"");
+        let answer = caller.call(path, &headers, &empty, RequestEnd::Sent);
+        let status = answer.await.status();
         assert_eq!(status.message().contains("write"), expected, "{status:?}");
         assert!(status.message().starts_with("the deadline has passed"));
     }
 }
 
 #[apply(on_one_database)]
-async fn a_long_deadline_is_accepted(client: Client) {
-    let (connection, account) = connect(&client).await;
-    for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
-        let headers = [account, ("grpc-timeout", timeout)];
-        let answer = list(&connection, &headers).await;
-        let status = answer.status.expect("a status");
-        assert_eq!(status.code(), Code::Ok, "{timeout}: {status:?}");
-    }
-}
-
-#[apply(on_one_database)]
 async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
-    let (connection, account) = connect(&client).await;
+    let caller = Caller::of(&client).await;
     for begun in [
         &b""[..],
         // A larger message would wait for those of other tests.
         &prefix(0, 1_000_000),
         &[&prefix(0, 9)[..], b"abc"].concat(),
     ] {
-        let headers = [account, ("grpc-timeout", "50m")];
-        let answer = connection
-            .call(CREATE, &headers, begun, RequestEnd::Never)
-            .await;
-        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+        let headers = [("grpc-timeout", "50m")];
+        let answer = caller.call(CREATE, &headers, begun, RequestEnd::Never);
+        assert_is(&answer.await, EXPIRED, "it never ends");
     }
-    assert_serves(&connection, account).await;
+    caller.is_served().await;
 }
 
 #[apply(on_one_database)]
 async fn unknown_paths_are_unimplemented(client: Client) {
-    let (connection, account) = connect(&client).await;
+    let caller = Caller::of(&client).await;
+    let account = ("x-account-id", client.account());
     for path in [
         "/expertise.v1.TaskService/MoveTask",
         "/expertise.v1.TaskService/GetTask/again",
@@ -207,69 +238,74 @@ async fn unknown_paths_are_unimplemented(client: Client) {
         "/",
     ] {
         for headers in [&[][..], &[account]] {
-            let answer = connection
-                .call(path, headers, &framed(b""), RequestEnd::Sent)
-                .await;
+            let connection = &caller.connection;
+            let empty = framed(b"");
+            let answer = connection.call(path, headers, &empty, RequestEnd::Sent);
+            let answer = answer.await;
             // The service and the first word decide which scope is needed.
             let needs_scope = path.starts_with("/expertise.v1.TaskService/Get");
             let expected = match headers.is_empty() && needs_scope {
                 true => (Code::Unauthenticated, "CREDENTIALS_MISSING"),
-                false => (Code::Unimplemented, "UNIMPLEMENTED"),
+                false => UNIMPLEMENTED,
             };
             // Health and reflection refuse without details.
-            if path.starts_with("/grpc.") {
-                let status = answer.status.as_ref().expect("a status");
-                assert_eq!(status.code(), expected.0, "{path}");
-                continue;
+            match path.starts_with("/grpc.") {
+                true => assert_eq!(answer.status().code(), expected.0, "{path}"),
+                false => assert_is(&answer, expected, path),
             }
-            let (code, reason) = answer.refusal();
-            assert_eq!((code, reason.as_str()), expected, "{path}");
         }
     }
-    assert_serves(&connection, account).await;
+    caller.is_served().await;
 }
 
 #[apply(on_one_database)]
 async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
-    let (connection, account) = connect(&client).await;
-    for content in ["", "text/plain", "application/json", "application/grpcs"] {
-        let headers = [account, ("content-type", content)];
-        let answer = connection
-            .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
-            .await;
-        assert_eq!(answer.http, 415, "{content}");
-        assert_eq!(answer.status().code(), Code::Unimplemented);
-    }
-    for method in [Method::GET, Method::PUT, Method::HEAD, Method::OPTIONS] {
-        let headers = [account, ("content-type", "application/grpc")];
-        let answer = connection
-            .send(method, LIST, &headers, b"", RequestEnd::Sent)
-            .await;
-        assert_eq!(answer.http, 405);
-        assert_eq!(answer.status().code(), Code::Unimplemented);
-    }
-    for content in [
-        "application/grpc",
-        "application/grpc+proto",
-        "application/grpc;charset=utf-8",
+    let caller = Caller::of(&client).await;
+    let grpc = "application/grpc";
+    for (method, content, http, code) in [
+        (Method::POST, "", 415, Code::Unimplemented),
+        (Method::POST, "text/plain", 415, Code::Unimplemented),
+        (Method::POST, "application/json", 415, Code::Unimplemented),
+        (Method::POST, "application/grpcs", 415, Code::Unimplemented),
+        (Method::GET, grpc, 405, Code::Unimplemented),
+        (Method::PUT, grpc, 405, Code::Unimplemented),
+        (Method::HEAD, grpc, 405, Code::Unimplemented),
+        (Method::OPTIONS, grpc, 405, Code::Unimplemented),
+        (Method::POST, grpc, 200, Code::Ok),
+        (Method::POST, "application/grpc+proto", 200, Code::Ok),
+        (
+            Method::POST,
+            "application/grpc;charset=utf-8",
+            200,
+            Code::Ok,
+        ),
     ] {
-        let headers = [account, ("content-type", content)];
-        let answer = connection
-            .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
-            .await;
-        let status = answer.status.expect("a status");
-        assert_eq!(status.code(), Code::Ok, "{content}: {status:?}");
+        let bytes = match method {
+            Method::POST => framed(b""),
+            _ => Vec::new(),
+        };
+        let answer = caller.send(method, content, &bytes).await;
+        let found = (answer.http, answer.status().code());
+        assert_eq!(found, (http, code), "{content}: {answer:?}");
     }
+    // Messages in another encoding.
+    for content in [
+        "application/grpc+json",
+        "application/grpc+thrift;charset=utf-8",
+        "application/grpc+",
+    ] {
+        let answer = caller.send(Method::POST, content, &framed(b"{}")).await;
+        assert_is(&answer, UNIMPLEMENTED, content);
+    }
+    caller.is_served().await;
 }
 
 /// The trailers are in the body, after a byte with the highest bit set.
 #[apply(on_one_database)]
 async fn browsers_are_served_over_grpc_web(client: Client) {
-    let (connection, account) = connect(&client).await;
-    let headers = [account, ("content-type", "application/grpc-web")];
-    let answer = connection
-        .send(Method::POST, LIST, &headers, &framed(b""), RequestEnd::Sent)
-        .await;
+    let caller = Caller::of(&client).await;
+    let content = "application/grpc-web";
+    let answer = caller.send(Method::POST, content, &framed(b"")).await;
     let body = String::from_utf8_lossy(&answer.body);
     assert!(body.contains("grpc-status:0"), "{answer:?}");
 }
@@ -340,23 +376,6 @@ async fn http_1_is_told_what_is_a_call() {
     }
 }
 
-/// Imports and steps may be large, other requests not.
-#[apply(on_one_database)]
-async fn requests_without_guides_and_bodies_take_4_mebibytes(client: Client) {
-    let (connection, account) = connect(&client).await;
-    for (path, is_refused) in [(GET, true), (LIST, true), (CREATE, false)] {
-        let headers = [account, ("grpc-timeout", "100m")];
-        let claim = prefix(0, 4 * 1024 * 1024 + 1);
-        let answer = connection
-            .call(path, &headers, &claim, RequestEnd::Never)
-            .await;
-        match is_refused {
-            true => answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE"),
-            false => answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED"),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_connection_ends_at_its_age_and_its_calls_go_on_over_another() {
     let settings = in_memory().set("EXPERTISE_MAX_CONNECTION_AGE", "1s");
@@ -375,63 +394,18 @@ async fn a_connection_ends_at_its_age_and_its_calls_go_on_over_another() {
     assert!(peers.len() > 1, "{log}");
 }
 
+/// An authorization that is not needed counts as well.
 #[apply(on_one_database)]
 async fn too_large_headers_are_refused(client: Client) {
-    let (connection, account) = connect(&client).await;
+    let caller = Caller::of(&client).await;
     let long = "x".repeat(17_000);
-    let headers = [account, ("x-long", &long)];
-    let answer = list(&connection, &headers).await;
-    answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
-    let status = answer.status.expect("a status");
-    assert!(status.message().contains("metadata"), "{status}");
-    assert_serves(&connection, account).await;
-}
-
-#[apply(on_one_database)]
-async fn an_authorization_that_is_not_needed_counts_as_a_header(client: Client) {
-    let (connection, account) = connect(&client).await;
-    let long = "x".repeat(17_000);
-    let headers = [account, ("authorization", &long)];
-    let answer = list(&connection, &headers).await;
-    answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
-    assert_serves(&connection, account).await;
-}
-
-#[apply(on_one_database)]
-async fn of_two_deadlines_the_shorter_counts(client: Client) {
-    let (connection, account) = connect(&client).await;
-    for timeouts in [["60S", "0S"], ["0S", "60S"]] {
-        let [first, second] = timeouts.map(|timeout| ("grpc-timeout", timeout));
-        let answer = list(&connection, &[account, first, second]).await;
-        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    for name in ["x-long", "authorization"] {
+        let answer = caller.list(&[(name, &long)]).await;
+        assert_is(&answer, TOO_LARGE, name);
+        let message = answer.status().message().to_owned();
+        assert!(message.contains("metadata"), "{message}");
     }
-    let malformed = [account, ("grpc-timeout", "60S"), ("grpc-timeout", "soon")];
-    let answer = list(&connection, &malformed).await;
-    answer.is(Code::InvalidArgument, "FIELD_INVALID");
-}
-
-#[apply(on_one_database)]
-async fn messages_in_another_encoding_are_unimplemented(client: Client) {
-    let (connection, account) = connect(&client).await;
-    for content in [
-        "application/grpc+json",
-        "application/grpc+thrift;charset=utf-8",
-        "application/grpc+",
-    ] {
-        let headers = [account, ("content-type", content)];
-        let answer = connection
-            .send(
-                Method::POST,
-                LIST,
-                &headers,
-                &framed(b"{}"),
-                RequestEnd::Sent,
-            )
-            .await;
-        assert_eq!(answer.http, 200, "{content}");
-        answer.is(Code::Unimplemented, "UNIMPLEMENTED");
-    }
-    assert_serves(&connection, account).await;
+    caller.is_served().await;
 }
 
 /// It needs its own settings, and the database does not matter.
@@ -439,15 +413,14 @@ async fn messages_in_another_encoding_are_unimplemented(client: Client) {
 async fn the_servers_time_limit_caps_the_callers_deadline() {
     let settings = in_memory().set("EXPERTISE_REQUEST_TIMEOUT", "50ms");
     let server = TestServer::start(settings).await;
-    let connection = Http2Connection::to(server.address()).await;
+    let caller = Caller::of(&server.client()).await;
     for timeout in ["1H", "60S", "100m"] {
-        let headers = [("x-account-id", "42"), ("grpc-timeout", timeout)];
-        let answer = connection
-            .call(CREATE, &headers, &prefix(0, 9), RequestEnd::Never)
-            .await;
-        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
-        let status = answer.status.expect("a status");
-        let message = status.message();
+        let headers = [("grpc-timeout", timeout)];
+        let begun = prefix(0, 9);
+        let answer = caller.call(CREATE, &headers, &begun, RequestEnd::Never);
+        let answer = answer.await;
+        assert_is(&answer, EXPIRED, timeout);
+        let message = answer.status().message().to_owned();
         assert!(message.contains("EXPERTISE_REQUEST_TIMEOUT"), "{message}");
     }
 }
@@ -468,15 +441,14 @@ async fn a_too_large_response_is_an_error() {
     let lowered = Settings::new(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", 65_536);
     let server = TestServer::start(lowered).await;
     let after = server.client();
-    let too_large = (Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     let read = after.get_step(&step.guid).await.refused();
-    read.is(too_large.0, too_large.1);
+    read.is(TOO_LARGE.0, TOO_LARGE.1);
     assert_eq!(read.metadata()["limit_bytes"], "65536");
     let listed = list_steps_of(&guide.guid).with(|it| it.expand = vec!["body".to_owned()]);
     let listed = after.call(listed).await.refused();
-    listed.is(too_large.0, too_large.1);
+    listed.is(TOO_LARGE.0, TOO_LARGE.1);
     let exported = after.export(&guide.guid).await.refused();
-    exported.is(too_large.0, too_large.1);
+    exported.is(TOO_LARGE.0, TOO_LARGE.1);
     assert_eq!(
         after.get_task(&guide.guid).await.accepted().steps,
         [step.guid]

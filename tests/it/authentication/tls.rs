@@ -36,29 +36,6 @@ async fn assert_not_served(client: TokenClient) {
 }
 
 #[tokio::test]
-async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let authority = Authority::new();
-    let tls = authority.files(directory.path());
-    let server = TestServer::start(hs256().tls(&tls)).await;
-    assert_not_served(TokenClient::of(&server)).await;
-    let token = Signer::hs256().token(&claims());
-    let client = client(&server, trusting(&authority));
-    client.read(&token).await.expect("it is served");
-}
-
-#[tokio::test]
-async fn tls_on_a_plain_text_port_fails_and_disturbs_no_other_call() {
-    let authority = Authority::new();
-    let server = TestServer::start(in_memory()).await;
-    assert_not_served(client(&server, trusting(&authority))).await;
-    TokenClient::of(&server)
-        .list(&ACCOUNT)
-        .await
-        .expect("it is served");
-}
-
-#[tokio::test]
 async fn with_a_client_ca_clients_need_its_certificate() {
     let directory = tempfile::tempdir().expect("a directory");
     let (servers, clients) = (Authority::new(), Authority::new());

@@ -99,6 +99,11 @@ impl State {
     }
 
     async fn answer(self: Arc<Self>, request: Request<RecvStream>, mut to: SendResponse<Bytes>) {
+        if !request.uri().path().ends_with("/ImportTask") {
+            let response = Status::unimplemented("").into_http::<()>();
+            to.send_response(response, true).expect("it is sent");
+            return;
+        }
         let mut body = request.into_body();
         let mut message = Vec::new();
         while let Some(data) = body.data().await {

@@ -7,7 +7,6 @@ use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::Status
 use crate::kit::{
     collector::{Collector, attributes, hex},
     command::{Says, command},
-    deadline::until,
     postgres::free_port,
     prelude::*,
     server::{Settings, TestServer, with_metrics},
@@ -337,26 +336,4 @@ async fn the_log_says_why_spans_do_not_reach_the_collector() {
     assert!(server.next_error_line().contains("Export.Failed.Exhausted"));
     let line = server.next_error_line();
     line.says(&["BatchSpanProcessor.ExportError", "Connection refused"]);
-}
-
-#[tokio::test]
-async fn a_late_collector_gets_later_spans() {
-    let address = std::net::SocketAddr::from(([127, 0, 0, 1], free_port()));
-    let server = command(&["--listen=127.0.0.1:0", "--log=warn"])
-        .env("EXPERTISE_DATABASE_URL", "sqlite::memory:")
-        .env("EXPERTISE_OTLP_ENDPOINT", &format!("http://{address}"))
-        .start();
-    let client = Client::at(server.address()).with_account("demo");
-    client.get_task(ABSENT).await.expect_err("no task");
-    // Its span is lost.
-    server.next_error_line();
-    let mut collector = Collector::at(address);
-    client.given_task(task("one")).await;
-    // The transport may take a moment to try again.
-    until("spans", async || {
-        client.get_task(ABSENT).await.expect_err("no task");
-        (!collector.spans().is_empty()).then_some(())
-    })
-    .await;
-    collector.spans_of(GET, 1).await;
 }
