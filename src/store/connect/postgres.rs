@@ -133,3 +133,15 @@ fn pool(
 async fn in_time(limit: Duration, check: impl Future<Output = Result<(), sqlx::Error>>) -> bool {
     matches!(timeout(limit, check).await, Ok(Ok(())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_lives_a_minute_at_most() {
+        let pool = pool(PgConnectOptions::new(), 1, &Refusals::default());
+        let options = pool.get_postgres_connection_pool().options();
+        assert_eq!(options.get_max_lifetime(), Some(Duration::from_secs(60)));
+    }
+}
