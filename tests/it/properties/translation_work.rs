@@ -565,149 +565,91 @@ async fn work_equals_the_models(client: Client, changes: Vec<Change>) {
     model.assert_rows(&client).await;
 }
 
-/// Histories that each decide a rule, of the task 0, the step 1 and the subtask step 2.
-fn known_histories(what: Pick) -> Vec<(&'static str, Vec<Change>)> {
-    use NamedSource::{Current, Seen, Unknown};
-    let row = |row| Change::EditRow(what, 0, row);
+/// Histories that each decide a rule, of the task 0, the step 1 and the subtask step 2. `it` is one of
+/// the first two. [`known_change`] reads their changes.
+const KNOWN_HISTORIES: &str = "
+a row of a person is locked: put 1; name 1
+an unlocked row is outdated: put 1 false; name 1
+the source changed back: put 1 false; name 1; name 0
+unlocked after it changed: put 1; name 1; lock it false
+unlocked before it changed: put 1; lock it false; name 1
+written since: put 1 false; name 1; put 2 false
+one text written since: put 1 false; name 1; text it 0 2
+written with its source: put 1 false; both 2
+sent unchanged with its source: put 1 false; both 1
+an empty row is a row: put - false
+a row that is gone is missing: put 1 false; remove
+another body: put 1 false; body 1
+the subtask is renamed: text 2 0 1; lock 2 false; name 1
+what is gone has no work: put 1 false; delete 2; delete 1
+a machine's row is unlocked: machine it 0 1 now; name 1
+an outdated row is written anew: put 1 false; name 1; machine it 0 2 now
+the same text of a new source: put 1 false; name 1; machine it 0 1 now
+other languages stay: text it 1 1; machine it 0 2 now
+a locked row stays: put 1; machine it 0 2 now; name 1; machine it 0 2 0; machine it 0 2 -
+an empty locked row stays: lock it true; machine it 0 2 now
+an unlocked row of a person is written: put 1 false; machine it 0 2 now
+a row that is gone is written: put 1; remove; machine it 0 2 now
+sources of before are stale: name 1; machine it 0 2 0; machine it 0 2 1; machine it 0 2 2; machine it 0 2 -
+what is gone is not found: delete 2; machine 2 0 1 now, 0 0 2 now, 2 0 1 -
+the last of several stays: machine it 0 1 now, it 0 2 now
+results are in order: put 1; machine 2 0 1 -, it 0 1 now, 2 0 1 now, 2 1 1 now
+";
+
+/// A change of `it`, such as `put TEXT LOCK`, `text PICK LANGUAGE TEXT` or
+/// `machine PICK LANGUAGE TEXT SOURCE, …`. The source is `now`, the number of one that was seen, or
+/// `-` for an unknown one.
+fn known_change(it: Pick, change: &str) -> Change {
+    let pick = |word: &str| match word {
+        "it" => it,
+        pick => pick.parse().expect(change),
+    };
+    let number = |word: &str| word.parse::<usize>().expect(change);
+    let row = |row| Change::EditRow(it, 0, row);
     let put = |text, locked| row(Row::Put { text, locked });
-    let person = || put(Some(1), None);
-    let unlocked = || put(Some(1), Some(false));
-    let name = |text| Change::EditName(what, text, None);
-    let both = |text| Change::EditName(what, 1, Some((0, text, false)));
-    let machine = |text, source| Change::Automatic(vec![(what, 0, Some(text), source)]);
-    vec![
-        ("a row of a person is locked", vec![person(), name(1)]),
-        ("an unlocked row is outdated", vec![unlocked(), name(1)]),
-        (
-            "the source changed back",
-            vec![unlocked(), name(1), name(0)],
-        ),
-        (
-            "unlocked after it changed",
-            vec![person(), name(1), row(Row::Lock(false))],
-        ),
-        (
-            "unlocked before it changed",
-            vec![person(), row(Row::Lock(false)), name(1)],
-        ),
-        (
-            "written since",
-            vec![unlocked(), name(1), put(Some(2), Some(false))],
-        ),
-        (
-            "one text written since",
-            vec![unlocked(), name(1), row(Row::Text(2))],
-        ),
-        ("written with its source", vec![unlocked(), both(2)]),
-        ("sent unchanged with its source", vec![unlocked(), both(1)]),
-        ("an empty row is a row", vec![put(None, Some(false))]),
-        (
-            "a row that is gone is missing",
-            vec![unlocked(), row(Row::Remove)],
-        ),
-        (
-            "another body",
-            vec![unlocked(), Change::EditBody(0, Some(1))],
-        ),
-        (
-            "the subtask is renamed",
-            vec![
-                Change::EditRow(2, 0, Row::Text(1)),
-                Change::EditRow(2, 0, Row::Lock(false)),
-                name(1),
-            ],
-        ),
-        (
-            "what is gone has no work",
-            vec![unlocked(), Change::Delete(2), Change::Delete(1)],
-        ),
-        (
-            "a machine's row is unlocked",
-            vec![machine(1, Current), name(1)],
-        ),
-        (
-            "an outdated row is written anew",
-            vec![unlocked(), name(1), machine(2, Current)],
-        ),
-        (
-            "the same text of a new source",
-            vec![unlocked(), name(1), machine(1, Current)],
-        ),
-        (
-            "other languages stay",
-            vec![Change::EditRow(what, 1, Row::Text(1)), machine(2, Current)],
-        ),
-        (
-            "a locked row stays",
-            vec![
-                person(),
-                machine(2, Current),
-                name(1),
-                machine(2, Seen(0)),
-                machine(2, Unknown),
-            ],
-        ),
-        (
-            "an empty locked row stays",
-            vec![row(Row::Lock(true)), machine(2, Current)],
-        ),
-        (
-            "an unlocked row of a person is written",
-            vec![unlocked(), machine(2, Current)],
-        ),
-        (
-            "a row that is gone is written",
-            vec![person(), row(Row::Remove), machine(2, Current)],
-        ),
-        (
-            "sources of before are stale",
-            vec![
-                name(1),
-                machine(2, Seen(0)),
-                machine(2, Seen(1)),
-                machine(2, Seen(2)),
-                machine(2, Unknown),
-            ],
-        ),
-        (
-            "what is gone is not found",
-            vec![
-                Change::Delete(2),
-                Change::Automatic(vec![
-                    (2, 0, Some(1), Current),
-                    (0, 0, Some(2), Current),
-                    (2, 0, Some(1), Unknown),
-                ]),
-            ],
-        ),
-        (
-            "the last of several stays",
-            vec![Change::Automatic(vec![
-                (what, 0, Some(1), Current),
-                (what, 0, Some(2), Current),
-            ])],
-        ),
-        (
-            "results are in order",
-            vec![
-                person(),
-                Change::Automatic(vec![
-                    (2, 0, Some(1), Unknown),
-                    (what, 0, Some(1), Current),
-                    (2, 0, Some(1), Current),
-                    (2, 1, Some(1), Current),
-                ]),
-            ],
-        ),
-    ]
+    let (kind, rest) = change.split_once(' ').unwrap_or((change, ""));
+    let words: Vec<&str> = rest.split(' ').collect();
+    match (kind, &words[..]) {
+        ("put", [text]) => put(Some(number(text)), None),
+        ("put", [text, locked]) => put(text.parse().ok(), locked.parse().ok()),
+        ("remove", _) => row(Row::Remove),
+        ("name", [text]) => Change::EditName(it, number(text), None),
+        ("both", [text]) => Change::EditName(it, 1, Some((0, number(text), false))),
+        ("body", [text]) => Change::EditBody(0, Some(number(text))),
+        ("delete", [what]) => Change::Delete(pick(what)),
+        ("lock", [what, locked]) => Change::EditRow(pick(what), 0, Row::Lock(*locked == "true")),
+        ("text", [what, language, text]) => {
+            Change::EditRow(pick(what), number(language), Row::Text(number(text)))
+        }
+        ("machine", _) => {
+            let writes = rest.split(", ").map(|write| {
+                let words: Vec<&str> = write.split(' ').collect();
+                let source = match words[3] {
+                    "now" => NamedSource::Current,
+                    "-" => NamedSource::Unknown,
+                    seen => NamedSource::Seen(number(seen)),
+                };
+                (
+                    pick(words[0]),
+                    number(words[1]),
+                    Some(number(words[2])),
+                    source,
+                )
+            });
+            Change::Automatic(writes.collect())
+        }
+        _ => panic!("{change}"),
+    }
 }
 
 #[apply(on_both_databases)]
 async fn work_equals_the_models_after_known_histories(client: Client) {
     for what in [0, 1] {
-        for (rule, changes) in known_histories(what) {
-            println!("{rule}, of {what}");
+        for history in KNOWN_HISTORIES.lines().filter(|line| !line.is_empty()) {
+            println!("{history}, of {what}");
+            let (_, changes) = history.split_once(": ").expect(history);
             let given = [Change::CreateStep(0, 0), Change::CreateSubtask(0, 0)];
+            let changes = changes.split("; ").map(|change| known_change(what, change));
             let changes = given.into_iter().chain(changes).collect();
             work_equals_the_models(client.other_account(), changes).await;
         }
