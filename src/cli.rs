@@ -99,7 +99,7 @@ impl CliError {
     /// The guide is not what was read before.
     fn changed_since(guid: &str) -> Self {
         Self::Failed(format!(
-            "the task {guid} has changed since it was read: start again with what it is now"
+            "task {guid} has changed since it was read: start again from its current state"
         ))
     }
 }

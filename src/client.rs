@@ -92,9 +92,7 @@ pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectE
                 "the client's certificate and key do not belong together"
             }
             Some(rustls::Error::InvalidCertificate(_)) => "a certificate is malformed",
-            Some(_) | None => {
-                "a certificate or key is malformed, or of a kind that is not supported"
-            }
+            Some(_) | None => "a certificate or key is malformed or of an unsupported kind",
         })
     })
 }

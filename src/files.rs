@@ -40,8 +40,8 @@ pub(crate) fn check_private(file: &File) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::other(
-            "other users may access it: set its mode to 600; or to 640 if it belongs to root and the \
-             service runs as a member of its group, not as root",
+            "other users may access it: set its mode to 600, or to 640 if root owns it and the \
+             service runs as a member of its group",
         ))
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     match &existing {
         Some(existing) if existing.is_symlink() => {
             return Err(io::Error::other(
-                "it is a link, and links are not followed: name its target",
+                "it is a symbolic link, which is not followed: name its target",
             ));
         }
         Some(existing) if existing.is_dir() => return Err(ErrorKind::IsADirectory.into()),

@@ -28,7 +28,7 @@ const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// A certificate and its intermediates.
 pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
-    let expected = "certificates in PEM, first the one that the key belongs to";
+    let expected = "certificates in PEM, beginning with the one that the key belongs to";
     read(path, setting, expected, certificates)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
         let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
         key.map(drop).map_err(|_| {
             if is_encrypted {
-                "its key is encrypted: write it without a password, as `openssl pkey` does"
+                "its key is encrypted: decrypt it with `openssl pkey`"
             } else {
                 "it has none"
             }
@@ -49,7 +49,7 @@ pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
 
 /// Certificates of CAs.
 pub(crate) fn authorities(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
-    let expected = "certificates of authorities in PEM";
+    let expected = "CA certificates in PEM";
     read(path, setting, expected, |text| {
         certificates(text)?;
         let mut roots = RootCertStore::empty();

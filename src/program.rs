@@ -230,7 +230,7 @@ async fn delete_account(
         Some(_) => store::delete_account(url, account).await?,
         None => {
             let database = url.address();
-            cli::print_message(format!("{database} has nothing of account {account}"));
+            cli::print_message(format!("{database} has no data of account {account}"));
             return Ok(ExitCode::FAILURE);
         }
     };

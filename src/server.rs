@@ -107,7 +107,7 @@ pub enum StartError {
     #[error(transparent)]
     Traces(#[from] TracesError),
     /// Reflection cannot describe the contract: a bug.
-    #[error("reflection cannot describe the contract: {0}")]
+    #[error("cannot set up reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
 
@@ -340,7 +340,7 @@ async fn drain_until(
         _ = serving => info!("all connections have ended"),
         () = calls_end => info!("all calls have ended"),
         () = sleep_until(deadline) => {
-            warn!("the shutdown grace is over: calls in progress end with the process");
+            warn!("the shutdown grace is over: calls in progress are ended");
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
         [Some(subject)] if subject.len() <= Subject::MAX_BYTES => subject,
         _ => {
             return Err(invalid(
-                "x-subject must be sent once at most, as 256 printable ASCII characters at most",
+                "x-subject must be sent at most once, with at most 256 printable ASCII characters",
             ));
         }
     };
@@ -39,14 +39,14 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     match values(headers, "x-scopes")[..] {
         // A caller whose scopes are limited must not get all of them because of a typo.
         [] if headers.keys().any(|name| is_misspelt_scopes(name.as_str())) => Err(invalid(
-            "the metadata have no x-scopes, but a name that differs from it in one character, \
-             such as x-scope: send x-scopes",
+            "x-scopes is missing, but the metadata has a similar name, such as x-scope: send \
+             x-scopes",
         )),
         [] => Ok(Scope::ALL.to_vec()),
         [Some(scopes)] => Ok(Scope::parse_list(scopes)),
         [None] => Err(invalid("x-scopes must be printable ASCII")),
         // The second list could add scopes to the first.
-        _ => Err(invalid("x-scopes must be sent once at most")),
+        _ => Err(invalid("x-scopes must be sent at most once")),
     }
 }
 

@@ -57,7 +57,7 @@ impl Tokens {
         let header = decode_header(token).map_err(|_| refuse(NO_TOKEN))?;
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
-        let key = key.ok_or_else(|| refuse("there is no key with its key id and algorithm"))?;
+        let key = key.ok_or_else(|| refuse("no key has its key ID and algorithm"))?;
         let TokenConfig {
             issuer, audience, ..
         } = &self.config;
@@ -77,11 +77,11 @@ fn claims(token: &str, key: &Key) -> Result<Claims, Rejection> {
         .map(|token| token.claims)
         .map_err(|error| match error.kind() {
             ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
-                refuse("the key did not sign it")
+                refuse("its signature was not made with the key")
             }
             ErrorKind::Json(_) => refuse_claims(
-                "its claims are not those of a token",
-                "the claims must be a JSON object, each of them once",
+                "its claims cannot be read",
+                "the claims must be a JSON object without repeated names",
             ),
             _ => refuse(NO_TOKEN),
         })
@@ -112,7 +112,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
 fn check_header(header: &Header) -> Result<(), Rejection> {
     let is_known = |typ: &String| TOKEN_TYPES.iter().any(|it| typ.eq_ignore_ascii_case(it));
     if !header.typ.as_ref().is_none_or(is_known) {
-        return Err(refuse("its header says it is of another type"));
+        return Err(refuse("its header has another type"));
     }
     match header.crit {
         Some(_) => Err(refuse(

@@ -153,14 +153,14 @@ async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
         let response = request.send().await?;
         match response.status() {
             StatusCode::OK => Ok(limited(http_client::read(response, MAX_BYTES).await?)),
-            status => Ok(Err(format!("it answers with {status}"))),
+            status => Ok(Err(format!("it responds with {status}"))),
         }
     };
     response.await.unwrap_or_else(|error: reqwest::Error| {
         let error = error.without_url();
         let causes = successors(Some(&error as &dyn Error), |&cause| cause.source());
         let cause = causes.last().map(ToString::to_string).unwrap_or_default();
-        Err(format!("no answer: {cause}"))
+        Err(format!("no response: {cause}"))
     })
 }
 

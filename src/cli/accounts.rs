@@ -10,8 +10,8 @@ use super::{
 };
 use crate::domain::{account::AccountSummary, time::Timestamp};
 
-const NEEDS_FORCE: &str = "accounts delete asks before it deletes, and there is no terminal to ask \
-                           on: repeat it with --force to delete without asking";
+const NEEDS_FORCE: &str = "accounts delete asks for confirmation, but there is no terminal: use \
+    --force to delete without asking";
 
 const COLUMNS: [&str; 5] = ["ACCOUNT", "TASKS", "STEPS", "BYTES", "LAST CHANGE"];
 
@@ -58,7 +58,7 @@ fn time(Timestamp(micros): Timestamp) -> String {
 pub fn agrees_to_delete_account(account: &AccountSummary) -> Result<bool, CliError> {
     confirm::require_terminal(NEEDS_FORCE)?;
     out::print_note(&table(COLUMNS, &[row(account)]));
-    let agrees = confirm::agrees("delete this account with all that it has, for ever?");
+    let agrees = confirm::agrees("permanently delete this account and all its data?");
     if !agrees {
         out::print_error(confirm::NOTHING_DELETED);
     }

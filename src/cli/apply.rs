@@ -40,34 +40,34 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ApplyArgs {
-    /// Documents, and directories of them: every .json file in it and below it
+    /// Documents, or directories whose .json files are read recursively
     #[arg(required = true, value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
-    /// Show what would be done, and store nothing
+    /// Show what would change without storing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Overwrite guides that have changed by other means since they were last applied
+    /// Overwrite changes that were made by other means since a guide was last applied
     #[arg(long, conflicts_with = "merge")]
     pub overwrite: bool,
-    /// Merge what has changed by other means since a guide was last applied with its document
+    /// Merge changes that were made by other means since a guide was last applied into its document
     #[arg(long)]
     pub merge: bool,
-    /// Delete standard tasks that no document describes; lists them first
+    /// Delete standard tasks that no document describes, after listing them
     #[arg(long)]
     pub prune: bool,
-    /// With --prune: delete without asking; required where there is no terminal to ask on
+    /// With --prune, delete without asking; required without a terminal
     #[arg(long, requires = "prune")]
     pub force: bool,
-    /// Leave translations unlocked whose texts the documents change
+    /// Do not lock translations that the documents change
     #[arg(long)]
     pub keep_unlocked: bool,
-    /// Print changes, failures and counts only
+    /// Print only changes, failures and counts
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
-                           on: repeat it with --force to delete without asking, or with --dry-run";
+const NEEDS_FORCE: &str = "apply --prune asks for confirmation, but there is no terminal: use \
+    --force to delete without asking, or --dry-run";
 
 /// Fails where the command would have to ask and cannot, or would delete what single files lack.
 pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
@@ -78,7 +78,8 @@ pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
             .all(|path| path.is_dir() || !path.exists())
     {
         return Err(CliError::Argument(
-            "--prune deletes what a directory does not have, and takes no files".to_owned(),
+            "--prune deletes what is missing from a directory, so name directories, not files"
+                .to_owned(),
         ));
     }
     match args.prune && !args.force && !args.dry_run {
@@ -198,8 +199,8 @@ impl ApplyRun<'_> {
                 let task = guide.document.task.as_ref();
                 if task.is_some_and(|it| it.r#type() == TaskType::Linked) {
                     print_error(&format!(
-                        "warning: {} is of a managed task, and is applied as a task of its own: \
-                         the document of the guide that manages it has it inside",
+                        "warning: {} describes a managed task, and is applied as a separate task: \
+                         the document of the guide that manages it already contains it",
                         sanitize(&guide.file.path.display().to_string())
                     ));
                 }
@@ -338,8 +339,8 @@ impl ApplyRun<'_> {
         }
         if let Err(error) = applied::keep(self.client, imported.guid(), &etag).await {
             imported.notes.push(format!(
-                "warning: the next run may not notice, or may list too much of, what changes by \
-                 other means, as the guide could not be kept as it was applied: {error}"
+                "warning: the applied state could not be recorded, so the next run may miss \
+                 changes made by other means, or list too many: {error}"
             ));
         }
     }

@@ -19,10 +19,10 @@ use crate::{
 pub struct ChangesArgs {
     /// Only changes of this task and its steps: its guid, or its name if no other task has it; it may be deleted
     pub task: Option<TaskRef>,
-    /// Wait for further changes, until Ctrl-C
+    /// Wait for further changes until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Start after this cursor, or at the oldest change that is kept
+    /// Start after this cursor, or with the oldest change that is kept
     #[arg(long, value_name = "CURSOR|oldest", default_value = OLDEST, value_parser = value::text)]
     pub since: String,
 }
@@ -116,7 +116,10 @@ impl ChangeReader<'_> {
                     }
                     let is_stuck = !follow && self.request.cursor == before;
                     if is_stuck && self.request.wait.replace(ORDER_WAIT).is_some() {
-                        out::print_error("newer changes are not in order yet, and are not listed");
+                        out::print_error(
+                            "some newer changes are not in order yet, and are not \
+                            listed",
+                        );
                         return Ok(());
                     }
                 }
@@ -217,7 +220,7 @@ impl ChangeReader<'_> {
         let follow = if follow { " --follow" } else { "" };
         let arguments = format!("changes{task}{follow} --since {cursor}");
         let command = self.client.command(&arguments);
-        out::print_error(&format!("to go on from here: {command}"));
+        out::print_error(&format!("to continue from here: {command}"));
     }
 }
 
@@ -229,10 +232,10 @@ fn with_advice(client: &Client, error: CliError) -> CliError {
     };
     let problem = match refused {
         "CURSOR_EXPIRED" => {
-            "changes after this cursor are no longer kept, or the database was restored to a \
-             state before it"
+            "changes after this cursor are no longer kept, or the database was restored to an \
+             earlier state"
         }
-        "CURSOR_INVALID" => "the value of --since is no cursor of this account",
+        "CURSOR_INVALID" => "the value of --since is not a cursor of this account",
         _ => return error,
     };
     let command = client.command("changes --since oldest");

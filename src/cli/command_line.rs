@@ -38,7 +38,7 @@ use crate::{
     name = "expertise",
     about,
     args_conflicts_with_subcommands = true,
-    after_help = "Flags win over the environment, the environment over the file, the file over defaults."
+    after_help = "Flags override environment variables, variables override the settings file, and the file overrides defaults."
 )]
 struct CommandLine {
     #[command(flatten)]
@@ -51,9 +51,9 @@ struct CommandLine {
 /// yet.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Command {
-    /// Serve; what is done without a subcommand
+    /// Run the server, which is also the default without a subcommand
     Serve(Box<ServerSettings>),
-    /// Bring the database's schema up to date and end
+    /// Bring the database schema up to date, then exit
     Migrate {
         /// Distribute the tables of a new database over the nodes of a Citus cluster, by account
         #[arg(long)]
@@ -61,9 +61,9 @@ pub enum Command {
         #[command(flatten)]
         settings: Box<DatabaseCommandConfig>,
     },
-    /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
+    /// List the accounts of the database with their tasks, steps, bytes and last change, or delete an account
     Accounts {
-        /// Delete the account with this ID and all that it has, after a question
+        /// Delete the account with this ID and all its data, after confirmation
         #[arg(requires = "id")]
         action: Option<AccountsAction>,
         /// The account
@@ -77,17 +77,17 @@ pub enum Command {
         #[command(flatten)]
         settings: Box<DatabaseCommandConfig>,
     },
-    /// Copy another database into the empty one of the settings, such as SQLite to PostgreSQL: ids, etags, revisions and all else stay
+    /// Copy another database into the empty configured one, for example from SQLite to PostgreSQL, with all IDs, etags and revisions
     Copy {
-        /// The database to copy; a password is better kept in a file (PGPASSFILE), as other users of the machine see flags
+        /// The database to copy; keep its password in a file (PGPASSFILE), because other users of the machine can see flags
         #[arg(long)]
         from: DatabaseUrl,
         #[command(flatten)]
         settings: Box<DatabaseCommandConfig>,
     },
-    /// Print the effective settings, secrets masked
+    /// Print the effective settings, with secrets masked
     Config {
-        /// Check instead whether a server with these settings can start, and change nothing: exit code 0, or 2 with each reason
+        /// Check whether a server with these settings can start, and change nothing: exit code 0 if it can, otherwise 2 and one line per problem
         #[arg(long)]
         check: bool,
         #[command(flatten)]
@@ -96,19 +96,19 @@ pub enum Command {
         #[arg(skip)]
         effective: String,
     },
-    /// Sign a token with EXPERTISE_JWT_SECRET, or with a private key, and print it
+    /// Sign a token with EXPERTISE_JWT_SECRET or a private key, and print it
     Token {
         #[command(flatten)]
         grant: TokenGrant,
         #[command(flatten)]
         settings: Box<SigningSettings>,
     },
-    /// Translate what is missing or outdated on a running server, and end; or list it
+    /// Translate missing and outdated texts on a running server, or list them
     Translate {
-        /// List what is missing or outdated, and translate nothing: no engine is called
+        /// List missing and outdated texts without translating them
         #[arg(long)]
         list: bool,
-        /// The form of the list: text is for people, json for scripts
+        /// The format of the list: text for people, json for scripts
         #[arg(long, default_value = "text", requires = "list")]
         format: Format,
         #[command(flatten)]
@@ -118,21 +118,21 @@ pub enum Command {
     Client(Box<ClientCommandConfig>),
     /// Write a small guide to start from, as a JSON document
     New(NewArgs),
-    /// Ask a server for its health: exit code 0 if it is SERVING, else 1
+    /// Check the health of a server: exit code 0 if it is SERVING, otherwise 1
     Health {
         #[command(flatten)]
         output: OutputFormat,
         #[command(flatten)]
         settings: Box<HealthConfig>,
     },
-    /// Print a script that makes a shell complete this command line
+    /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Print a manual page, for man to show
+    /// Print a manual page in the format of man
     Man {
-        /// The subcommand that the page is about [default: all of them in short]
+        /// The subcommand [default: an overview of all]
         #[arg(value_parser = subcommand)]
         command: Option<String>,
     },
@@ -153,17 +153,17 @@ pub struct ClientCommandConfig {
 
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum ClientCommand {
-    /// Import guides, each file a JSON document, into a running server
+    /// Import guides from JSON documents into a running server
     Import(ImportArgs),
-    /// Export a guide as a JSON document of what people write, whose import changes nothing
+    /// Export a guide as a JSON document that can be edited and imported again
     Export(ExportArgs),
-    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
+    /// Show a guide as a tree, with its steps in order, conditions, languages and linked tasks
     Show(ShowArgs),
     /// List the account's tasks
     List(ListFilters),
-    /// Edit a guide as a JSON document in an editor, and import it
+    /// Edit a guide as a JSON document in an editor, then import it
     Edit(EditArgs),
-    /// Show what an import would change, or how a revision differs: exit code 0 if nothing, 1 if something, 2 after a failure
+    /// Show what an import would change, or how a revision differs: exit code 0 without differences, 1 with differences, 2 on failure
     Diff(DiffArgs),
     /// Make the account's guides match a directory: create, update, and delete with --prune
     Apply(ApplyArgs),
@@ -171,21 +171,21 @@ pub enum ClientCommand {
     Delete(DeleteArgs),
     /// List the revisions of a guide, the newest first, or the deleted guides
     History(HistoryArgs),
-    /// Keep a guide as it is now, as a revision
+    /// Save the current state of a guide as a revision
     Keep(KeepArgs),
-    /// Make a guide what a revision of it says, also after it was deleted
+    /// Restore a guide to a revision, even if the guide was deleted
     Restore(RestoreArgs),
-    /// Name a revision, show which one a name is of, or remove the name
+    /// Set, show or remove an alias of a revision
     Alias(AliasArgs),
-    /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
+    /// List changes to the account or a guide with their authors, the oldest first; with --follow, wait for new ones
     Changes(ChangesArgs),
-    /// Check guides, stored ones or documents in files and directories: exit code 1 if there is an error
+    /// Check stored guides, or documents in files and directories: exit code 1 if there is an error
     Lint(LintArgs),
-    /// Show which steps a user sees with these answers
+    /// Show which steps a user sees after certain answers
     Preview(PreviewArgs),
-    /// List what refers to a task, or sets and reads a variable
+    /// List references to a task, or what sets and reads a variable
     References(ReferencesArgs),
-    /// Draw a guide: its steps in order, what each answer shows, subtasks, and what nobody comes to
+    /// Draw a guide: its steps in order, what each answer shows, its subtasks, and its unreachable steps
     Graph(GraphArgs),
 }
 

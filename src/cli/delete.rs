@@ -20,19 +20,19 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct DeleteArgs {
-    /// The guids of tasks, or names that only one task has
+    /// The guids or unique names of tasks
     #[arg(required = true)]
     pub tasks: Vec<TaskRef>,
-    /// Delete without asking; required where there is no terminal to ask on
+    /// Delete without asking; required without a terminal
     #[arg(long)]
     pub force: bool,
-    /// Delete the history of the tasks, too, so that they cannot be restored
+    /// Also delete the history of the tasks, so they cannot be restored
     #[arg(long)]
     pub purge_history: bool,
 }
 
-const NEEDS_FORCE: &str = "delete asks before it deletes, and there is no terminal to ask on: \
-                           repeat it with --force to delete without asking";
+const NEEDS_FORCE: &str = "delete asks for confirmation, but there is no terminal: use --force to \
+    delete without asking";
 
 /// The most references that are shown of a task.
 const MAX_REFERENCES: usize = 20;
@@ -89,11 +89,11 @@ pub(super) async fn delete(
 fn print_left(client: &Client, guids: Vec<&str>) {
     let what = match guids.len() {
         0 => return,
-        1 => "1 task that was managed stays as an ordinary task".to_owned(),
-        count => format!("{count} tasks that were managed stay as ordinary tasks"),
+        1 => "1 managed task is now an standard task".to_owned(),
+        count => format!("{count} managed tasks are now standard tasks"),
     };
     let command = client.command(&format!("delete {}", guids.join(" ")));
-    print_error(&format!("{what}; to delete what stays: {command}"));
+    print_error(&format!("{what}; to delete them as well: {command}"));
 }
 
 /// What becomes of the history of deleted tasks.
@@ -112,7 +112,7 @@ pub(super) fn agrees_to_delete(tasks: &[Task], history: DeletedHistory) -> bool 
     }
     let history = match history {
         DeletedHistory::Kept => "",
-        DeletedHistory::Purged => " and all revisions, for ever",
+        DeletedHistory::Purged => " and all revisions, permanently",
     };
     confirm::agrees(&match tasks.len() {
         1 => format!("delete this task with its steps{history}?"),
@@ -189,7 +189,7 @@ fn print_deleted(
         0 => String::new(),
         revision => {
             let command = client.command(&format!("restore {}@{revision}", task.guid));
-            format!("  to bring it back: {command}\n")
+            format!("  to restore it: {command}\n")
         }
     };
     let response = document::json("DeleteTaskResponse", answer);

@@ -24,16 +24,16 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct DiffArgs {
-    /// The document, - for standard input; or a revision of a stored guide, by its guid or name
+    /// A document, - for standard input, or a revision of a stored guide, by guid or name
     #[arg(
         value_name = "FILE|GUIDE@REVISION",
         value_hint = ValueHint::FilePath
     )]
     pub base: GuideArg,
-    /// What the revision is compared with: the guide, or another revision of it [default: the guide as it is now]
+    /// The state to compare with: the guide, or another revision of it [default: the current state of the guide]
     #[arg(value_name = "GUIDE[@REVISION]")]
     pub target: Option<GuideRef>,
-    /// What would become of steps that the task has and the document leaves out [default: the document would be refused]
+    /// What an import would do with steps of the task that the document leaves out [default: refuse the document]
     #[arg(long, ignore_case = true)]
     pub absent_steps: Option<AbsentSteps>,
 }
@@ -64,8 +64,8 @@ pub(super) async fn diff(
             _,
         ) => {
             return Err(CliError::Argument(format!(
-                "there is no file {task}; to compare a revision of a guide with what it is now, \
-                 add its number or alias, such as @3"
+                "there is no file {task}; to compare a revision of a guide with its current state, \
+                 add the number or alias, such as @3"
             )));
         }
         (GuideArg::Stored(base), target, None) => {
@@ -73,8 +73,8 @@ pub(super) async fn diff(
         }
         (GuideArg::File(_), Some(_), _) | (GuideArg::Stored(_), _, Some(_)) => {
             return Err(CliError::Argument(
-                "a document is compared with the guide that an import of it would change, and a \
-                 guide with a revision of it, which takes no --absent-steps"
+                "diff compares one document with the guide that it would change, or a revision \
+                 with another state of its guide; --absent-steps is only for documents"
                     .to_owned(),
             ));
         }
@@ -99,7 +99,7 @@ async fn diff_stored(
     };
     if base.task != target.task {
         return Err(CliError::Argument(format!(
-            "two states of one guide are compared, and {} and {} are two guides",
+            "diff compares two states of one guide, but {} and {} are different guides",
             base.task, target.task
         )));
     }
@@ -160,8 +160,8 @@ async fn diff_file(
     print_text(&changes::text(&changes, 0))?;
     if absent_steps.is_none() && changes.iter().any(Change::removes_step) {
         print_error(
-            "an import refuses this document, as it leaves out steps: use --absent-steps keep or \
-             --absent-steps delete",
+            "an import refuses this document because it leaves out steps: use --absent-steps keep \
+             or --absent-steps delete",
         );
     }
     print_ignored(&answer.ignored_paths);

@@ -44,10 +44,10 @@ const DEFAULT_EDITOR: &str = "vi";
 pub struct EditArgs {
     /// The guid of the task, or its name if no other task has it
     pub task: TaskRef,
-    /// The editor, a command that gets the name of the file [default: $VISUAL, or else $EDITOR, or else vi]
+    /// The command of the editor, which receives the path of the file [default: $VISUAL, else $EDITOR, else vi]
     #[arg(long, value_name = "COMMAND", value_parser = value::text)]
     pub editor: Option<String>,
-    /// Leave translations unlocked whose texts the edit changes
+    /// Do not lock translations that the edit changes
     #[arg(long)]
     pub keep_unlocked: bool,
 }
@@ -69,7 +69,7 @@ impl EditArgs {
 /// could loop forever.
 const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
-const ALL_IGNORED: &str = "nothing is changed, as everything that was edited is ignored";
+const ALL_IGNORED: &str = "nothing was changed: all edited fields are ignored";
 
 /// How often changes that others make while a text is written are merged.
 const MAX_MERGES: u32 = 5;
@@ -136,17 +136,17 @@ impl EditSession<'_> {
             if let Err(failure) = run_editor(&editor, &file.path) {
                 let reason = format!("the editor `{}` failed ({failure})", sanitize(&editor));
                 if file.is_changed(&file.read()?) {
-                    return self.give_up(&file, &format!("{reason}, and nothing is imported"));
+                    return self.give_up(&file, &format!("{reason}, so nothing was imported"));
                 }
                 file.remove();
-                return Err(CliError::Failed(format!("{reason}: nothing is changed")));
+                return Err(CliError::Failed(format!("{reason}: nothing was changed")));
             }
             let text = file.read()?;
             if !file.is_changed(&text) {
                 return self.unchanged(file);
             }
             if file.is_refused && text == before {
-                let reason = "the refused text was not corrected, and nothing is imported";
+                let reason = "the refused text was not corrected, so nothing was imported";
                 return self.give_up(&file, reason);
             }
             let written = tokio::select! {
@@ -170,11 +170,11 @@ impl EditSession<'_> {
                 Ok(Outcome::GivenUp(reason)) => return self.give_up(&file, reason),
                 Err(error) => {
                     print_message(&error);
-                    return self.give_up(&file, "it is perhaps not imported");
+                    return self.give_up(&file, "it may not have been imported");
                 }
             }
             if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
-                let reason = "the text was refused too often, and nothing is imported";
+                let reason = "the text was refused too often, so nothing was imported";
                 return self.give_up(&file, reason);
             }
         }
@@ -255,7 +255,7 @@ impl EditSession<'_> {
         merge::clear_new_ids(&mut merged, &now.document);
         let theirs = changes::between(&opened, &now.document);
         if !theirs.is_empty() {
-            print_error("merged with what has changed since the guide was opened:");
+            print_error("merged with the changes made since the guide was opened:");
             print_note(&changes::text(&theirs, 2));
             print_error("your changes:");
         }
@@ -359,8 +359,8 @@ impl EditSession<'_> {
         };
         print_error(&format!(
             "{reason}: the text is kept in {path}; {first}`{diff}` compares it with the guide; \
-             `{import}` imports it if nobody has changed the guide meanwhile, but keeps fields that \
-             it leaves out"
+             `{import}` imports it unless the guide has changed since, but keeps fields that it \
+             leaves out"
         ));
         let guid = guides::guid(&self.opened.document);
         let kept = json!({"guid": guid, "text_kept_in": path});

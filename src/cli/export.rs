@@ -27,20 +27,20 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ExportArgs {
-    /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
+    /// The guid or unique name of a task, with @ and a number or alias for a revision
     #[arg(
         value_name = "GUIDE[@REVISION]",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     pub guide: Option<GuideRef>,
-    /// Export every guide of the account, each to a file of its own
+    /// Export every guide of the account to its own file
     #[arg(long, requires = "out")]
     pub all: bool,
-    /// The file to write, - is standard output; with --all the directory [default: standard output]
+    /// The file to write, - for standard output; with --all, the directory [default: standard output]
     #[arg(short, long, value_name = "FILE|DIR")]
     pub out: Option<PathBuf>,
-    /// Write what the system sets, too: etags, times, and the fields of the index
+    /// Include the fields that the system sets: etags, times, and the fields of the index
     #[arg(long)]
     pub full: bool,
 }
@@ -162,7 +162,7 @@ async fn export_all(
 ) -> Result<ExitCode, CliError> {
     let place = directory.display().to_string();
     if directory.is_file() {
-        let reason = "it is a file: with --all, --out is a directory";
+        let reason = "it is a file: with --all, --out must be a directory";
         return Err(CliError::cannot_write(&place, io::Error::other(reason)));
     }
     fs::create_dir_all(directory).map_err(|reason| CliError::cannot_write(&place, reason))?;
@@ -202,7 +202,7 @@ async fn export_all(
     for file in existing {
         let path = sanitize(&file.path.display().to_string());
         print_error(&format!(
-            "{path} is left as it is: the account has no such guide"
+            "{path} was not changed: the account has no such guide"
         ));
     }
     let failed = results.failed();

@@ -112,7 +112,11 @@ impl Findings {
         let places = FindingPlaces::new(self);
         let lines = self.listed.iter().take(new.min(MAX_FINDINGS));
         let lines = lines.map(|finding| match suggestion(finding) {
-            Some(name) => format!("  {} Is {} meant?\n", places.line(finding), sanitize(name)),
+            Some(name) => format!(
+                "  {} Did you mean {}?\n",
+                places.line(finding),
+                sanitize(name)
+            ),
             None => format!("  {}\n", places.line(finding)),
         });
         let mut text: String = lines.collect();

@@ -18,13 +18,13 @@ use crate::client::Client;
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct GraphArgs {
-    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    /// A document, - for standard input, or the guid or unique name of a stored task, with @ and a number or alias for a revision
     #[arg(value_name = "FILE|GUIDE[@REVISION]", value_hint = ValueHint::FilePath)]
     pub guide: GuideArg,
-    /// The form of the picture: mermaid and dot are texts that other programs draw, svg is an image
+    /// The format of the graph: mermaid and dot are text that other programs draw, svg is an image
     #[arg(long, default_value = "mermaid")]
     pub format: GraphFormat,
-    /// The file to write, - is standard output [default: standard output]
+    /// The file to write, - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -53,14 +53,14 @@ impl GuideFile {
             io::ErrorKind::IsADirectory => {
                 "it is a directory: this command takes files, such as DIR/*.json".to_owned()
             }
-            io::ErrorKind::NotFound => "it cannot be read: there is no such file: this command \
-                                        takes documents, as `expertise export` writes them"
+            io::ErrorKind::NotFound => "there is no such file: this command takes documents that \
+                `expertise export` wrote"
                 .to_owned(),
             _ => format!("it cannot be read: {error}"),
         })?;
         if text.len() as u64 > max_bytes {
             return Err(format!(
-                "it is larger than {max_bytes} bytes: divide the guide, or raise --max-file-bytes \
+                "it is larger than {max_bytes} bytes: split the guide, or raise --max-file-bytes \
                  and the server's EXPERTISE_MAX_MESSAGE_BYTES"
             ));
         }

@@ -72,8 +72,8 @@ pub(super) fn with_advice(client: &Client, error: CallError, guid: &str) -> Call
     let [import, apply] = ["import --as-new", "apply FILE"].map(|words| client.command(words));
     CallError {
         message: format!(
-            "the document is of task {guid}, which this account does not have: `{import}` creates \
-             a task from it, and `{apply}` one whose external id is that guid"
+            "this account does not have task {guid} of the document: `{import}` creates a new task \
+             from it, and `{apply}` creates one with that guid as its external id"
         ),
         ..error
     }
@@ -363,7 +363,7 @@ fn no_such_task(client: &Client, name: &str, tasks: &[Task]) -> CliError {
         .zip(&lower)
         .filter(|it| Some(it.1.as_str()) == meant);
     let advice = match meant.next() {
-        Some((task, _)) => format!("is {:?} meant?", sanitize(&task.name)),
+        Some((task, _)) => format!("did you mean {:?}?", sanitize(&task.name)),
         None => {
             let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
             format!("`{list}` lists the tasks of the account, `{history}` deleted ones")

@@ -37,7 +37,7 @@ pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliErro
         }
     };
     let status = timeout(HEALTH_TIMEOUT, check).await.unwrap_or_else(|_| {
-        let message = format!("{server} does not answer within {HEALTH_TIMEOUT:?}");
+        let message = format!("{server} did not respond within {HEALTH_TIMEOUT:?}");
         Err(CliError::Failed(message))
     })?;
     if format == Format::Json {
@@ -51,8 +51,8 @@ pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliErro
         (ServingStatus::Serving, Format::Json) => Ok(()),
         (ServingStatus::NotServing | ServingStatus::Unknown | ServingStatus::ServiceUnknown, _) => {
             Err(CliError::Failed(format!(
-                "{server} is {}: its database does not answer, or it is starting or shutting down; its log \
-                 says which",
+                "{server} is {}: its database does not respond, or it is starting or shutting \
+                 down; its log says which",
                 status.as_str_name()
             )))
         }

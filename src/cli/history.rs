@@ -35,7 +35,7 @@ pub struct KeepArgs {
     /// A note about the revision, of at most 1,000 characters
     #[arg(long, value_name = "TEXT", value_parser = value::text)]
     pub note: Option<String>,
-    /// A name of the revision; one that names another revision of the guide moves
+    /// An alias for the revision; an alias of another revision of the guide moves
     #[arg(long, value_name = "NAME", value_parser = alias_name)]
     pub alias: Option<String>,
 }
@@ -47,7 +47,7 @@ pub struct AliasArgs {
     /// The alias
     #[arg(value_name = "ALIAS", value_parser = alias_name)]
     pub alias: String,
-    /// The revision that it names from now on: its number or another alias [default: show the one that it names]
+    /// The revision to name, by number or another alias [default: show the revision that the alias names]
     #[arg(value_name = "REVISION", value_parser = revision_name, conflicts_with = "remove")]
     pub revision: Option<String>,
     /// Remove the alias
@@ -88,7 +88,9 @@ pub(super) async fn history(
     let revisions = guides::list_revisions(client, &task).await?;
     if revisions.is_empty() && format == Format::Text {
         let keep = client.command(&format!("keep {task}"));
-        out::print_error(&format!("task {task} has no revision: `{keep}` makes one"));
+        out::print_error(&format!(
+            "task {task} has no revision: `{keep}` creates one"
+        ));
     }
     let columns = ["REVISION", "CREATED", "CAUSE", "BY", "ALIASES", "NOTE"];
     print_list(format, "TaskRevision", &revisions, columns, revision_row)
@@ -134,8 +136,8 @@ pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Re
     out::print(&match note {
         _ if !answer.unchanged => format!("kept {described}\n"),
         Some(note) if *note != revision.note => format!(
-            "nothing has changed since {described}; the note {note:?} is not stored, as a revision \
-             keeps the note that it was requested with\n"
+            "nothing has changed since {described}; the note {note:?} was not stored, because the \
+             revision keeps its first note\n"
         ),
         _ => format!("nothing has changed since {described}\n"),
     })

@@ -34,17 +34,16 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ImportArgs {
-    /// A document as `export` writes it or examples/guides holds it; - is standard input
+    /// Documents, such as those that `export` writes or in examples/guides; - for standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Create new tasks; ignore the documents' task.guid and task.externalId
+    /// Create new tasks, ignoring task.guid and task.external_id of the documents
     #[arg(long)]
     pub as_new: bool,
     /// What to do with stored steps that the document leaves out [default: refuse the document]
     #[arg(long, ignore_case = true)]
     pub absent_steps: Option<AbsentSteps>,
-    /// Only if the guide has this etag, as `export --format json` prints it; for one file. A guide
-    /// that is named by its external id alone is created if there is none
+    /// Import only if the guide has this etag, which `export --format json` prints; for a single file. If the document has only an external ID, a missing guide is created
     #[arg(
         long,
         value_name = "GUIDE_ETAG",
@@ -54,13 +53,13 @@ pub struct ImportArgs {
         conflicts_with = "as_new"
     )]
     pub if_unchanged: Option<String>,
-    /// Leave translations unlocked whose texts the documents change
+    /// Do not lock translations that the documents change
     #[arg(long)]
     pub keep_unlocked: bool,
-    /// Check everything and store nothing
+    /// Check everything without storing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// The largest file that is read, 1 to 2147483647; the server accepts no more than its EXPERTISE_MAX_MESSAGE_BYTES
+    /// The maximum size of a file, 1 to 2147483647; the server also limits it with its EXPERTISE_MAX_MESSAGE_BYTES
     #[arg(
         long,
         value_name = "BYTES",
@@ -68,10 +67,10 @@ pub struct ImportArgs {
         value_parser = value::number::<u64>(1..=2_147_483_647)
     )]
     pub max_file_bytes: u64,
-    /// Id of the run: repeating it with this id within a day imports nothing twice [default: a new one]
+    /// The ID of the run: repeating a run with its ID within a day imports nothing twice [default: a new ID]
     #[arg(long, value_parser = value::request_id)]
     pub request_id: Option<RequestId>,
-    /// Print failures and counts only
+    /// Print only failures and counts
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -80,7 +79,7 @@ pub struct ImportArgs {
 pub(super) fn check(args: &ImportArgs) -> Result<(), CliError> {
     match args.if_unchanged.is_some() && args.files.len() != 1 {
         true => Err(CliError::Argument(
-            "--if-unchanged is the etag of one guide: import one file with it".to_owned(),
+            "--if-unchanged takes the etag of one guide: import a single file".to_owned(),
         )),
         false => Ok(()),
     }
@@ -254,7 +253,7 @@ impl ImportRun<'_> {
         let other = named.into_iter().find(is_other)?.guid;
         Some(format!(
             "warning: task {other} has the same name and product: each import of this file creates \
-             a task; set its task.guid to {other} to update that one"
+             another task; to update that task instead, set task.guid to {other}"
         ))
     }
 
@@ -275,7 +274,7 @@ impl ImportRun<'_> {
             return Ok(());
         };
         if error.caller_refused {
-            self.stopped = Some("the server refuses the calls of this caller");
+            self.stopped = Some("the server refuses calls from this caller");
         } else if error.unreachable {
             // The client has already retried; other files would fail too.
             self.stopped = Some("the server cannot be reached");
@@ -297,7 +296,7 @@ impl ImportRun<'_> {
         if self.results.is_text() {
             return Ok(());
         }
-        let error = json!({"message": format!("not tried, as {reason}")});
+        let error = json!({"message": format!("not tried, because {reason}")});
         let file = file.display().to_string();
         self.results.add("", &json!({"file": file, "error": error}))
     }
@@ -314,7 +313,7 @@ impl ImportRun<'_> {
                 1 => "1 file was".to_owned(),
                 count => format!("{count} files were"),
             };
-            print_error(&format!("{skipped} not tried, as {reason}"));
+            print_error(&format!("{skipped} not tried, because {reason}"));
         }
         let resume = format!(
             "to resume, run the same command with --request-id {}",

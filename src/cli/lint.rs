@@ -28,35 +28,35 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LintArgs {
-    /// A document as `export` writes it, a directory with documents, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    /// Documents, directories with documents, - for standard input, or guids or unique names of stored tasks, with @ and a number or alias for a revision
     #[arg(
         required = true,
         value_name = "FILE|DIR|GUIDE[@REVISION]",
         value_hint = ValueHint::FilePath
     )]
     pub guides: Vec<GuideArg>,
-    /// Check files against the account, too: its other guides and the tasks that subtask steps refer to
+    /// Also check files against the account: its other guides, and the tasks that subtask steps refer to
     #[arg(long)]
     pub online: bool,
-    /// The files are all guides that there are: a variable that none of them sets is a warning, and a task that none of them has an error
+    /// Treat the files as all guides that exist: variables that none of them sets are warnings, and tasks that none of them has are errors
     #[arg(long, conflicts_with = "online")]
     pub closed: bool,
-    /// The least severity with which a finding makes the exit code 1
+    /// The minimum severity of findings that cause exit code 1
     #[arg(long, default_value = "error", ignore_case = true)]
     pub fail_on: Severity,
-    /// Turn a rule off, or give it another severity: off, info, warning or error
+    /// Turn a rule off, or change its severity: off, info, warning or error
     #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule_setting)]
     pub rules: Vec<RuleSetting>,
-    /// Leave out findings below this severity
+    /// Hide findings below this severity
     #[arg(long, ignore_case = true)]
     pub min_severity: Option<Severity>,
-    /// A variable that players set themselves; NAME.* declares all below the name
+    /// A variable that players set themselves; NAME.* covers all names that begin with NAME and a dot
     #[arg(long = "variable", value_name = "NAME")]
     pub variables: Vec<String>,
     /// Check translations into this language [default: each language that the guide is translated into]
     #[arg(long = "language", value_parser = value::language)]
     pub languages: Vec<Language>,
-    /// Treat unpublished tasks and steps like published ones
+    /// Treat unpublished tasks and steps as published
     #[arg(long)]
     pub include_unpublished: bool,
 }
@@ -76,7 +76,7 @@ fn rule_setting(text: &str) -> Result<RuleSetting, String> {
     if Rule::parse(rule).is_none() {
         let ids = Rule::ALL.iter().map(|rule| rule.text().id);
         let meant = match closest(rule, ids) {
-            Some(id) => format!(" (is {id} meant?)"),
+            Some(id) => format!(" (did you mean {id}?)"),
             None => String::new(),
         };
         return Err(format!(

@@ -19,7 +19,7 @@ pub struct ListFilters {
     /// Only tasks of this product
     #[arg(long, value_name = "NUMBER", value_parser = value::number(1..=i64::MAX))]
     pub product_id: Option<i64>,
-    /// Only tasks with this value: 0 is hidden, 1 published
+    /// Only tasks with this `published` value: 0 is hidden, 1 is published
     #[arg(long, value_name = "NUMBER", value_parser = value::number(0..=i32::MAX))]
     pub published: Option<i32>,
     /// Only tasks that this access level may see

@@ -10,10 +10,10 @@ use crate::{config::value, files, proto::v1::TaskDocument};
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct NewArgs {
-    /// The product that the guide is about
+    /// The product of the guide
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = value::number(1..=i64::MAX))]
     pub product_id: i64,
-    /// The file to write, which must not exist; - is standard output [default: standard output]
+    /// The file to write, which must not exist, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
@@ -29,7 +29,7 @@ pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {
     match out {
         Some(file) => files::create(file, &text).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => CliError::Failed(format!(
-                "{} exists, and is left as it is: name another file",
+                "{} already exists: name another file",
                 file.display()
             )),
             _ => CliError::cannot_write(&file.display().to_string(), error),

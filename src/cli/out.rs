@@ -28,7 +28,7 @@ pub enum Format {
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct OutputFormat {
-    /// The form of the output: text is for people, json for scripts; documents are always JSON
+    /// The format of the output: text for people, json for scripts; documents are always JSON
     #[arg(long, default_value = "text")]
     pub format: Format,
 }

@@ -84,13 +84,13 @@ fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
         if product.is_some() && !is_managed {
             let kept = stored.product_id();
             lines.push(format!(
-                "task.product_id: it stays {kept}, as a product never changes"
+                "task.product_id: it stays {kept}, because a product never changes"
             ));
         }
         if sent.r#type.is_some() && sent.r#type() != stored.r#type() {
             let kept = stored.r#type().as_str_name();
             lines.push(format!(
-                "task.type: it stays {kept}, as a type never changes"
+                "task.type: it stays {kept}, because a type never changes"
             ));
         }
     }
@@ -104,15 +104,15 @@ fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
         if sent.r#type() != StepType::Unspecified && sent.r#type != stored.r#type {
             let kept = wording::kind(stored.r#type());
             lines.push(format!(
-                "{path}.type: step {} \"{title}\" stays {kept}, as a type never changes; for \
-                 another step give it no guid and no known external id",
+                "{path}.type: step {} \"{title}\" stays {kept}, because a type never changes; to \
+                 create another step, leave out the guid and use a new external id",
                 index + 1
             ));
         }
         if sent.product_id.is_some() && sent.product_id != stored.product_id {
             let kept = stored.product_id();
             lines.push(format!(
-                "{path}.product_id: step {} \"{title}\" stays of product {kept}, as a product \
+                "{path}.product_id: step {} \"{title}\" stays in product {kept}, because a product \
                  never changes",
                 index + 1
             ));

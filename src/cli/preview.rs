@@ -28,31 +28,31 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PreviewArgs {
-    /// The guid of a stored task, or its name if no other task has it, and with @ and a number or alias a revision of it; a document as `export` writes it, or - for standard input
+    /// The guid or unique name of a stored task, with @ and a number or alias for a revision, a document, or - for standard input
     #[arg(value_name = "GUIDE[@REVISION]|FILE", value_hint = ValueHint::FilePath)]
     pub guide: GuideArg,
-    /// Access level of the viewer [default: ignore roles]
+    /// The access level of the viewer [default: ignore access levels]
     #[arg(long, ignore_case = true)]
     pub level: Option<AccessLevel>,
-    /// Show texts in this language; a text in another language is marked with that language or "source", and a translation older than its source with "outdated" [default: the language of the source]
+    /// Show texts in this language; a text in another language is marked with its language or "source", and an outdated translation with "outdated" [default: the language of the source]
     #[arg(long, value_parser = value::language)]
     pub language: Option<Language>,
-    /// The language of texts that have no translation into --language; may be repeated, the first one wins
+    /// A language for texts without a translation into --language; may be repeated, in order of preference
     #[arg(long = "fallback-language", value_parser = value::language)]
     pub fallback_languages: Vec<Language>,
-    /// An answer: the name of an observation, or the full name of a variable, and the key of the answer; without a key the variable is known to be unanswered
+    /// An answer: the name of an observation or variable, and the key of the answer; without a key, the variable counts as unanswered
     #[arg(long = "answer", value_name = "NAME=KEY", value_parser = answer_pair)]
     pub answers: Vec<(String, String)>,
-    /// A variable that players set themselves; NAME.* declares all below the name
+    /// A variable that players set themselves; NAME.* covers all names that begin with NAME and a dot
     #[arg(long = "variable", value_name = "NAME")]
     pub variables: Vec<String>,
-    /// Say why each step is visible, hidden or undetermined
+    /// Explain why each step is visible, hidden or undetermined
     #[arg(long)]
     pub explain: bool,
     /// Print the texts of steps
     #[arg(long)]
     pub full: bool,
-    /// How many levels of subtasks are shown, 0 to 8
+    /// How many levels of subtasks to show, 0 to 8
     #[arg(
         long,
         value_name = "LEVELS",
@@ -60,7 +60,7 @@ pub struct PreviewArgs {
         value_parser = value::number(0..=MAX_SUBTASK_LEVELS)
     )]
     pub subtask_depth: usize,
-    /// Treat unpublished tasks and steps like published ones
+    /// Treat unpublished tasks and steps as published
     #[arg(long)]
     pub include_unpublished: bool,
 }

@@ -19,13 +19,13 @@ use crate::{
 #[group(skip)]
 #[command(group = ArgGroup::new("referenced").required(true).multiple(true).args(["task", "variable"]))]
 pub struct ReferencesArgs {
-    /// What refers to this task, named by its guid, or by its name if no other task has it; with --variable, only what is in this task
+    /// List references to this task, by guid or unique name; with --variable, only search this task
     #[arg(long)]
     pub task: Option<TaskRef>,
-    /// What sets and reads this variable, such as components.1204.charge_light
+    /// List what sets and reads this variable, such as components.1204.charge_light
     #[arg(long, value_name = "NAME", value_parser = value::text)]
     pub variable: Option<String>,
-    /// Only what has this answer, or compares with it
+    /// Only list what has this answer, or compares with it
     #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
     pub answer: Option<String>,
 }

@@ -24,13 +24,13 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct RestoreArgs {
-    /// The guide, by guid or name, and the number or alias of the revision; the guide may be deleted
+    /// The guide, by guid or name, with the number or alias of the revision; the guide may be deleted
     #[arg(value_name = "GUIDE@REVISION", value_parser = revision_ref)]
     pub guide: GuideRef,
-    /// Show what would be changed, and store nothing
+    /// Show what would change without storing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Restore without asking; required where there is no terminal to ask on
+    /// Restore without asking; required without a terminal
     #[arg(long)]
     pub force: bool,
     /// Leave out subtask steps that refer to deleted tasks [default: refuse the revision]
@@ -38,8 +38,8 @@ pub struct RestoreArgs {
     pub skip_missing_subtasks: bool,
 }
 
-const NEEDS_FORCE: &str = "restore asks before it changes a guide, and there is no terminal to ask \
-                           on: repeat it with --force to restore without asking, or with --dry-run";
+const NEEDS_FORCE: &str = "restore asks for confirmation, but there is no terminal: use --force to \
+    restore without asking, or --dry-run";
 
 /// Fails where the command would have to ask and cannot.
 pub(super) fn check(args: &RestoreArgs) -> Result<(), CliError> {
@@ -159,12 +159,12 @@ async fn with_advice(client: &Client, mut error: CallError, document: &TaskDocum
 fn text(revision: &TaskRevision, answer: &RestoreRevisionResponse, dry_run: bool) -> String {
     let TaskRevision { task, revision, .. } = revision;
     let done = match (answer.outcome(), dry_run) {
-        (ImportOutcome::Unchanged, _) => format!("unchanged {task}, as in revision {revision}"),
+        (ImportOutcome::Unchanged, _) => format!("unchanged {task}, same as revision {revision}"),
         (ImportOutcome::Created, true) => {
-            format!("would bring {task} back as in revision {revision}")
+            format!("would restore the deleted {task} to revision {revision}")
         }
         (ImportOutcome::Created, false) => {
-            format!("brought {task} back as in revision {revision}")
+            format!("restored the deleted {task} to revision {revision}")
         }
         (_, true) => format!("would restore {task} to revision {revision}"),
         (_, false) => format!("restored {task} to revision {revision}"),
@@ -188,8 +188,8 @@ fn remarks(document: &TaskDocument, answer: &RestoreRevisionResponse, dry_run: b
         let new = answer.replaced_ids.get(former)?;
         let new = if dry_run { "a new task" } else { new };
         Some(format!(
-            "  replaced: \"{}\" is now {new}, as {former} was changed after the guide had let it \
-             go; {former} stays as it is\n",
+            "  replaced: \"{}\" is now {new}, because {former} was changed after the guide stopped \
+             managing it; {former} is unchanged\n",
             sanitize(&value.value)
         ))
     });

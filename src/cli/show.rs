@@ -28,13 +28,13 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShowArgs {
-    /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
+    /// The guid or unique name of a task, with @ and a number or alias for a revision
     #[arg(value_name = "GUIDE[@REVISION]")]
     pub guide: GuideRef,
     /// Print the texts of steps and their instructions
     #[arg(long)]
     pub full: bool,
-    /// Show texts in this language; a text without a translation is marked as the source
+    /// Show texts in this language; texts without a translation are marked as source
     #[arg(long, value_parser = value::language)]
     pub language: Option<Language>,
 }

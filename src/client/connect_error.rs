@@ -73,14 +73,13 @@ fn is_unknown_host(error: &io::Error) -> bool {
 pub(super) fn unexpected_answer(server: &str, text: &str) -> String {
     let colon = if text.is_empty() { "" } else { ": " };
     format!(
-        "{server} is not a server of this service: check host and port, and proxies in front of \
-         it{colon}{text}"
+        "{server} does not run this service: check the host, the port and any proxy{colon}{text}"
     )
 }
 
 /// The message for a time-out.
 pub(super) fn timed_out(server: &str) -> String {
-    format!("{server} does not answer in time: try again later")
+    format!("{server} did not respond in time: try again later")
 }
 
 fn io_message(server: &str, error: &io::Error) -> Option<String> {
@@ -135,21 +134,21 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
              URL, or set it with --server-name"
         ),
         Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. } => {
-            format!("the certificate of {server} is expired or not valid yet: renew it")
+            format!("the certificate of {server} has expired or is not valid yet: renew it")
         }
         BadEncoding | InvalidPurpose | InvalidPurposeContext { .. } | Other(_) => format!(
-            "the certificate of {server} cannot be accepted: it must be for servers, and not \
-             that of an authority (CA:FALSE)"
+            "the certificate of {server} cannot be accepted: it must be a server certificate, not \
+             a CA certificate (CA:TRUE)"
         ),
         UnsupportedSignatureAlgorithmContext { .. } => format!(
-            "the certificate of {server} cannot be checked, as keys of its authority's kind are not \
-             supported: have it signed with RSA, ECDSA on P-256 or P-384, or Ed25519"
+            "the certificate of {server} cannot be verified because the key type of its CA is not \
+             supported: use a CA with RSA, ECDSA on P-256 or P-384, or Ed25519"
         ),
         // Any other error means that no trusted authority has signed it. Some are about a trusted
         // one that has the same name and another key.
         _ => format!(
-            "the certificate of {server} is from an authority that is not trusted: set the file of \
-             the authority's certificate with --ca-file or EXPERTISE_CA_FILE"
+            "the certificate of {server} is from an untrusted CA: set --ca-file or \
+             EXPERTISE_CA_FILE to the CA's certificate"
         ),
     }
 }

@@ -37,7 +37,7 @@ impl Secret {
         match text.len() >= Self::MIN_SIGNING_BYTES {
             true => Ok(Self(text.to_owned())),
             false => Err(format!(
-                "a secret of {} bytes at least",
+                "a secret of at least {} bytes",
                 Self::MIN_SIGNING_BYTES
             )),
         }

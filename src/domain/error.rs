@@ -30,7 +30,7 @@ pub enum Error {
     #[error("{0}: its etag is not the one sent; read it again")]
     EtagMismatch(ResourceId),
     #[error(
-        "the guide of task {0}: its guide_etag is not the one sent; read it again by ExportTask"
+        "the guide of task {0}: its guide_etag is not the one sent; read it again with ExportTask"
     )]
     GuideEtagMismatch(TaskId),
     /// The caller sent an etag of the guide of a task that was deleted.
@@ -94,7 +94,7 @@ pub enum SizedResource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Outage {
     /// It may also have closed the connection.
-    #[error("the database does not answer")]
+    #[error("the database does not respond")]
     Unreachable,
     /// The database accepts no connections, or all connections are in use.
     #[error("no connection to the database was free in time")]
@@ -106,7 +106,7 @@ pub enum Outage {
     )]
     Locked,
     /// It is a standby, or set to read-only.
-    #[error("the database accepts no writes at present")]
+    #[error("the database does not currently accept writes")]
     ReadOnly,
     #[error("the database has no space for the write")]
     Full,
@@ -150,24 +150,24 @@ pub enum Precondition {
     #[error("{} manages task {task}. {UNLINK}", observation(*by))]
     TaskManaged { task: TaskId, by: Option<StepId> },
     /// The step is the wiring step of a managed task.
-    #[error("step {step} goes to task {task}, which an observation of its task manages. {UNLINK}")]
+    #[error(
+        "step {step} refers to task {task}, which an observation of its task manages. {UNLINK}"
+    )]
     StepManaged { step: StepId, task: TaskId },
     /// A re-import leaves out steps without a policy for them.
     #[error("{}", absent_steps(steps.len()))]
     AbsentSteps { steps: Vec<StepId> },
-    #[error(
-        "request_id {id} was used before with another payload: use a new id for another request"
-    )]
+    #[error("request_id {id} was already used for a different request: use a new id")]
     RequestIdReused { id: RequestId },
     /// Subtask steps of a revision refer to tasks that are gone.
     #[error("{}", missing_subtasks(steps.len()))]
     MissingSubtasks { steps: Vec<StepId> },
     /// A deleted subtask step refers to a task that is gone.
-    #[error("step {step} goes to task {task}, which is gone: restore that task first")]
+    #[error("step {step} refers to task {task}, which was deleted: restore that task first")]
     MissingSubtask { step: StepId, task: TaskId },
     #[error(
-        "changes behind the cursor are no longer kept, or the database was restored to a state before it: \
-         take a new cursor with `start` CHANGE_START_NOW, then read everything once"
+        "changes after the cursor are no longer kept, or the database was restored to an earlier \
+         state: get a new cursor with `start` CHANGE_START_NOW, then read everything once"
     )]
     CursorExpired,
     #[error(
@@ -207,12 +207,12 @@ fn absent_steps(count: usize) -> String {
 
 fn missing_subtasks(count: usize) -> String {
     let steps = match count {
-        1 => "subtask step of the revision refers to a task that is",
-        _ => "subtask steps of the revision refer to tasks that are",
+        1 => "subtask step of the revision refers to a deleted task",
+        _ => "subtask steps of the revision refer to deleted tasks",
     };
     format!(
-        "{count} {steps} gone: restore what was deleted, or set `skip_missing_subtasks` to leave \
-         the steps out"
+        "{count} {steps}: restore what was deleted, or set `skip_missing_subtasks` to leave the \
+         steps out"
     )
 }
 

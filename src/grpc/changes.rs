@@ -84,7 +84,7 @@ fn feed_start(
                 .refuse(Reason::CursorInvalid, description);
         }
         if start != 0 {
-            let description = "must not be sent beside `cursor`";
+            let description = "must not be sent with `cursor`";
             violations
                 .at("start")
                 .refuse(Reason::FieldInvalid, description);

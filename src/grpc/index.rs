@@ -67,7 +67,7 @@ fn acknowledgement(
     let parse = |text: &str| TaskId::parse(text).map(|TaskId(guid)| guid);
     let guid = field::guid(&item.guid, parse, field.field("guid"));
     if guid.is_some_and(|guid| !known.insert(guid)) {
-        let description = "names the same task or step as an item before";
+        let description = "names the same task or step as an earlier item";
         field
             .field("guid")
             .refuse(Reason::FieldInvalid, description);

@@ -80,8 +80,8 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     let known = Scope::ALL.map(Scope::name).join(", ");
     let message = match granted {
         [] => format!(
-            "the credentials lack the scope `{scope}`: they have none of {known}; names are \
-             separated by spaces, and unknown ones are ignored"
+            "the credentials lack the scope `{scope}`: they have none of {known}; separate names \
+             with spaces, because unknown names are ignored"
         ),
         _ => format!("the credentials lack the scope `{scope}`"),
     };
@@ -106,7 +106,7 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
     let outcome = match scope {
         Scope::Read => "",
         Scope::Write | Scope::Translate | Scope::Admin | Scope::Index => {
-            "; a write may have been done all the same"
+            "; a write may still have been done"
         }
     };
     status(ErrorReason::DeadlineExceeded, format!("{limit}{outcome}"))
@@ -199,7 +199,7 @@ pub fn response_too_large(limit: usize) -> Status {
 
 /// A call's metadata are larger than the server accepts; `limit` is in bytes.
 pub fn metadata_too_large(limit: usize) -> Status {
-    let what = "the metadata, without credentials, are larger than";
+    let what = "the metadata, without credentials, is larger than";
     too_large(what, limit, "")
 }
 
@@ -219,7 +219,7 @@ fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
             ": list its steps page by page with ListSteps",
         ),
         SizedResource::AnalyzedGuide => (
-            "what is read of the guide, all but bodies, is larger than",
+            "the guide without its bodies is larger than",
             ": split it into several guides, or raise EXPERTISE_MAX_MESSAGE_BYTES of the server \
              (EXPERTISE_MAX_INFLIGHT_BYTES must be five times as large)",
         ),

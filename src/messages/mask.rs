@@ -312,17 +312,17 @@ impl ResourceFields {
         (Reason::MaskPathUnknown, description.into())
     }
 
-    /// The path that was probably meant.
+    /// The question whether another path was meant.
     fn meant(&self, path: &str) -> Option<String> {
         if let Some((map, _)) = path.split_once('.')
             && closest(map, [TRANSLATIONS]).is_some()
         {
-            return Some(format!("`{TRANSLATIONS}.LANGUAGE` is meant"));
+            return Some(format!("did you mean `{TRANSLATIONS}.LANGUAGE`?"));
         }
         let field = closest(&snake_case(path), self.names())?;
         Some(match self.find(field)? {
-            (_, _, FieldUse::Honored) => format!("`{field}` is meant"),
-            _ => format!("`{field}` is meant, which an update ignores"),
+            (_, _, FieldUse::Honored) => format!("did you mean `{field}`?"),
+            _ => format!("did you mean `{field}`? An update ignores it."),
         })
     }
 
@@ -331,7 +331,7 @@ impl ResourceFields {
         let mut fields: Vec<&str> = self.translation.values().map(String::as_str).collect();
         fields.sort_unstable();
         let meant = closest(&snake_case(field), fields.iter().copied());
-        let meant = meant.map(|meant| format!("`{meant}` is meant"));
+        let meant = meant.map(|meant| format!("did you mean `{meant}`?"));
         let description = format!(
             "{} Of a translation it may be {}",
             not_a_path(meant.as_deref()),
@@ -364,11 +364,8 @@ fn snake_case(name: &str) -> String {
 /// Says that no field has this name, and which one was probably meant. Errors never repeat
 /// what was sent.
 fn not_a_path(meant: Option<&str>) -> String {
-    let meant = meant.map(|meant| format!("; perhaps {meant}"));
-    format!(
-        "is not a path that this mask may name{}.",
-        meant.unwrap_or_default()
-    )
+    let meant = meant.map_or_else(|| ".".to_owned(), |meant| format!("; {meant}"));
+    format!("is not a path that this mask may name{meant}")
 }
 
 /// The key of a map and the field below it. The key ends at the first dot, or is in

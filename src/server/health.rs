@@ -59,7 +59,7 @@ impl HealthMonitor {
             match store.ping().await {
                 Ok(()) => {
                     if self.set(HealthState::Serving).await {
-                        info!("the database answers again");
+                        info!("the database responds again");
                     }
                     logged.clear();
                     sleep(PING_INTERVAL).await;
@@ -67,7 +67,7 @@ impl HealthMonitor {
                 Err(cause) => {
                     self.set(HealthState::DatabaseDown).await;
                     if !logged.contains(&cause) {
-                        warn!("the database does not answer: {cause} ({address})");
+                        warn!("the database does not respond: {cause} ({address})");
                         logged.push(cause);
                     }
                     sleep(PING_INTERVAL_WHEN_DOWN).await;

@@ -68,7 +68,7 @@ impl ConnectionLimit {
             let max = self.limit.max();
             warn!(
                 max,
-                "too many connections: new ones wait, see the limit of open files"
+                "too many connections: new ones must wait; check the limit of open files"
             );
         }
         self.limit.take(1).await
@@ -242,11 +242,11 @@ pub async fn listen(
 pub fn listen_advice(setting: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
-            "the port is taken: stop the program that holds it, or set {setting} to another (port 0 picks \
-             a free one)"
+            "the port is in use: stop the program that uses it, or set {setting} to another (port \
+             0 picks a free one)"
         ),
         io::ErrorKind::AddrNotAvailable => {
-            format!("this machine does not have the address: set {setting} to one of its own")
+            format!("this machine does not have the address: set {setting} to one that it has")
         }
         io::ErrorKind::PermissionDenied => {
             format!("the system does not allow the port: set {setting} to a port of 1024 or higher")

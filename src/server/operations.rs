@@ -72,7 +72,7 @@ async fn ready(State(state): State<&'static Shared>) -> (StatusCode, &'static st
     match state.health.state() {
         HealthState::Starting => (unavailable, "the server is starting\n"),
         HealthState::Serving => (StatusCode::OK, "ready\n"),
-        HealthState::DatabaseDown => (unavailable, "the database does not answer\n"),
+        HealthState::DatabaseDown => (unavailable, "the database does not respond\n"),
         HealthState::ShuttingDown => (unavailable, "shutting down\n"),
     }
 }

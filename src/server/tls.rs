@@ -42,8 +42,8 @@ pub enum TlsError {
     CertificateOrKey(&'static str),
     /// Clients cannot be verified with these authorities.
     #[error(
-        "EXPERTISE_TLS_CLIENT_CA_FILE must hold certificate authorities of clients: none in it \
-         can be used"
+        "EXPERTISE_TLS_CLIENT_CA_FILE must contain CA certificates for clients: it has no usable \
+         one"
     )]
     ClientAuthorities,
 }
@@ -128,7 +128,8 @@ impl TlsFiles {
             _ => return,
         };
         warn!(
-            "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
+            "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: replace it, because \
+             clients refuse it"
         );
     }
 }
@@ -177,12 +178,12 @@ impl Source for Tls {
 
     fn log_change(&self, files: &TlsFiles) {
         let file = self.cert_file.display();
-        info!(%file, "the certificate, its key or the client authorities have changed");
+        info!(%file, "the certificate, its key or the client CAs have changed");
         files.warn_unless_valid(self);
     }
 
     fn log_failure(&self, error: &TlsError) {
-        warn!("the files of TLS were not read, and the old ones stay: {error}");
+        warn!("the TLS files cannot be read, so the old ones stay in use: {error}");
     }
 }
 

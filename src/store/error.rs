@@ -88,7 +88,7 @@ impl From<StoreError> for domain::Error {
             // From a read. A write returns `WriteConflict` itself after its last attempt.
             StoreError::Conflict | StoreError::Locked => {
                 warn_at_intervals(
-                    "a read waited too long for a lock: find what holds it and end it; on \
+                    "a read waited too long for a lock: find and end the session that holds it; on \
                      PostgreSQL, pg_locks and pg_stat_activity show a session with LOCK TABLE or \
                      ALTER TABLE",
                 );
@@ -243,18 +243,19 @@ pub(super) fn explanation(code: &str) -> Option<&'static str> {
     Some(match (code, primary_sqlite_code(code)) {
         // duplicate_prepared_statement, invalid_sql_statement_name
         ("42P05" | "26000", _) => {
-            "another client uses the same connection, as with PgBouncer and pool_mode=transaction: \
-             use PgBouncer 1.21 or later with max_prepared_statements above 0, or pool_mode=session"
+            "another client uses the same connection, as happens with PgBouncer and \
+             pool_mode=transaction: use PgBouncer 1.21 or later with max_prepared_statements above \
+             0, or pool_mode=session"
         }
         // undefined_table
         ("42P01", _) => "a table is missing: the database was replaced, or emptied",
         // insufficient_privilege
         ("42501", _) => {
-            "no permission: the user of the database lacks one on a table; grant it SELECT, INSERT, \
-             UPDATE and DELETE on all tables"
+            "the database user lacks a permission on a table: grant it SELECT, INSERT, UPDATE and \
+             DELETE on all tables"
         }
         // SQLITE_NOMEM
-        (_, Some(7)) => "the memory is used up: give the process more",
+        (_, Some(7)) => "out of memory: give the process more",
         // SQLITE_CORRUPT
         (_, Some(11)) => "the SQLite file is damaged: restore a backup, or use another file",
         // SQLITE_NOTADB

@@ -50,14 +50,14 @@ pub(super) struct Engine {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EngineError {
     /// It is down, slow or busy. A retry may succeed.
-    #[error("the engine does not answer: {reason}")]
+    #[error("the engine does not respond: {reason}")]
     Unavailable {
         reason: String,
         /// The pause that the engine requests.
         retry_after: Option<Duration>,
     },
     /// The answer is not a translation.
-    #[error("the engine's answer cannot be used: {0}")]
+    #[error("the engine's response cannot be used: {0}")]
     Unusable(&'static str),
     /// A retry would get the same answer.
     #[error("the engine refuses: {0}")]
@@ -172,7 +172,7 @@ impl Engine {
         let translated = serde_json::from_value::<Vec<String>>(translated.unwrap_or_default());
         let fault = match translated.ok() {
             None => "it is not JSON of the expected form",
-            Some(answer) if answer.len() != texts.len() => "it has another number of texts",
+            Some(answer) if answer.len() != texts.len() => "it has the wrong number of texts",
             Some(answer) if answer.iter().any(|text| text.trim().is_empty()) => {
                 "it has an empty text"
             }
@@ -230,7 +230,7 @@ fn unavailable(error: reqwest::Error) -> EngineError {
     let error = error.without_url();
     EngineError::Unavailable {
         reason: match error.is_timeout() {
-            true => "no answer in time".to_owned(),
+            true => "no response in time".to_owned(),
             false => shortened(&client::root_cause(&error).to_string()),
         },
         retry_after: None,

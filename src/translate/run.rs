@@ -161,7 +161,7 @@ impl TranslateRun {
             self.progress.end_page();
             if unavailable >= MAX_UNAVAILABLE_ITEMS {
                 return Err(format!(
-                    "the engine did not answer for {MAX_UNAVAILABLE_ITEMS} items in a row: the \
+                    "the engine did not respond for {MAX_UNAVAILABLE_ITEMS} items in a row: the \
                      rest is left for the next run"
                 ));
             }
@@ -221,7 +221,7 @@ impl TranslateRun {
             Err(error) if error.caller_refused => {
                 let reason = describe(&error);
                 return Err(format!(
-                    "the server refuses translations of this caller: {reason}"
+                    "the server refuses translations from this caller: {reason}"
                 ));
             }
             Err(error) => {

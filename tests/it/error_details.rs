@@ -82,7 +82,7 @@ async fn an_unknown_name_is_answered_with_the_allowed_ones(client: Client) {
     for (path, expected) in [
         (
             "options.suppress[0].rule",
-            "is not the id of a rule; perhaps `step/unreachable` is meant",
+            "is not the id of a rule; did you mean `step/unreachable`?",
         ),
         (
             "options.suppress[1].rule",

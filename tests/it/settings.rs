@@ -106,7 +106,7 @@ fn connections_beyond_the_limit_of_open_files_wait_and_are_logged() {
         begin_http2(connection);
     }
     let line = running.next_error_line();
-    line.says(&["WARN", "too many connections: new ones wait", "max=2"]);
+    line.says(&["WARN", "too many connections: new ones must wait", "max=2"]);
     let [first, second, mut third] = connections;
     drop(first);
     begin_http2(&mut third);

@@ -125,9 +125,9 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analyzed(url: String) {
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_eq!(
         failure.message,
-        "what is read of the guide, all but bodies, is larger than 65536 bytes: split it into \
-         several guides, or raise EXPERTISE_MAX_MESSAGE_BYTES of the server \
-         (EXPERTISE_MAX_INFLIGHT_BYTES must be five times as large)"
+        "the guide without its bodies is larger than 65536 bytes: split it into several guides, or \
+         raise EXPERTISE_MAX_MESSAGE_BYTES of the server (EXPERTISE_MAX_INFLIGHT_BYTES must be \
+         five times as large)"
     );
     let failure = client.export(&task.guid).await.refused();
     assert_eq!(

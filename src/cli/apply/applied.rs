@@ -157,8 +157,8 @@ pub(super) async fn check(
         let when = wording::time(applied.created_ts);
         return Ok(Some(Blocked {
             text: format!(
-                "{guid} {name} was applied since this copy of the file, by {by} ({when}): fetch \
-                 the newest files first, or take that back with --overwrite"
+                "{by} applied a newer version of {guid} {name} ({when}): fetch the newest files \
+                 first, or undo that with --overwrite"
             ),
             json: json!({"outcome": "stale", "guid": guid, "applied_by": applied.subject}),
         }));
@@ -315,15 +315,15 @@ async fn drifted(
         .map(|(subject, changed)| format!("{} ({})", who(subject), wording::time(*changed)))
         .collect();
     let by = match by.is_empty() {
-        true => "somebody whom the change log no longer names".to_owned(),
+        true => "an unknown user".to_owned(),
         false => by.join(", "),
     };
     let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
     let lines = changes::text(&changes, 2);
     let conflicts_text: String = conflicts.iter().map(|it| it.text("the file")).collect();
     let advice = match conflicts.is_empty() {
-        true => "--merge writes what has changed into the file, --overwrite takes it back",
-        false => "write what has changed into the file, or take it back with --overwrite",
+        true => "--merge writes these changes into the file, --overwrite reverts them",
+        false => "write these changes into the file, or revert them with --overwrite",
     };
     let changed_by = authors.iter().map(
         |(subject, changed)| json!({"subject": subject, "changed_ts": wording::time(*changed)}),
@@ -345,7 +345,7 @@ async fn drifted(
 
 fn who(subject: &str) -> String {
     match subject {
-        "" => "somebody without a name".to_owned(),
+        "" => "an anonymous user".to_owned(),
         subject => sanitize(subject),
     }
 }

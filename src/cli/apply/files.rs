@@ -22,8 +22,8 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
     for path in paths {
         if !path.exists() {
             return Err(CliError::Failed(format!(
-                "there is no directory or file {}: apply takes documents, as `expertise export \
-                 --all --out DIR` writes them",
+                "there is no directory or file {}: apply takes documents that `expertise export \
+                 --all --out DIR` wrote",
                 path.display()
             )));
         }
@@ -52,7 +52,7 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
         if guid.is_empty() && external_id.is_empty() {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             errors.push(format!(
-                "{file}: it has no task.guid and no task.external_id, so that no later run would \
+                "{file}: it has no task.guid and no task.external_id, so a later run could not \
                  find its guide: add \"external_id\": {name:?} to its task"
             ));
         }
@@ -63,7 +63,8 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
             if let Some(other) = other.filter(|_| !shown.is_empty() && errors.is_empty()) {
                 let other = other.display();
                 errors.push(format!(
-                    "{other} and {file} are both of task {shown}: remove one, or its task.{field}"
+                    "{other} and {file} both describe task {shown}: remove one of them, or its \
+                     task.{field}"
                 ));
             }
         }

@@ -48,7 +48,7 @@ impl ApplyRun<'_> {
             return Ok(false);
         }
         if self.results.failed() > 0 {
-            print_error("nothing is pruned, as there were failures");
+            print_error("nothing was pruned because of failures");
             return Ok(false);
         }
         print_error("not in the directory:");
@@ -107,7 +107,7 @@ impl ApplyRun<'_> {
         }
         let count = left.len();
         print_error(&format!(
-            "tasks of the account that are not in the directory, and deleted with --prune: {count}"
+            "tasks of the account that are not in the directory (--prune deletes them): {count}"
         ));
         for task in left.iter().take(MAX_LEFT_LINES) {
             print_error(&format!("  {}", delete::description(task)));

@@ -21,9 +21,8 @@ use crate::{
 };
 
 /// What a check without a server leaves out.
-const CHECKED_ALONE_NOTE: &str = "checked without the account: rules about its other guides are \
-                                  left out, and tasks outside the files are not followed; --online \
-                                  checks them too";
+const CHECKED_ALONE_NOTE: &str = "checked without the account: this skips rules about its other \
+    guides, and subtasks outside the files; --online includes them";
 
 pub(super) struct LintReport {
     results: Results,
@@ -102,8 +101,8 @@ impl LintReport {
         }
         for UncheckedVariable { name, suggestion } in &findings.unchecked {
             text.push_str(&sanitize(&format!(
-                "  not checked without the account: whether an observation sets {name}; is \
-                 {suggestion} meant?"
+                "  not checked without the account: whether an observation sets {name}; did you \
+                 mean {suggestion}?"
             )));
             text.push('\n');
         }

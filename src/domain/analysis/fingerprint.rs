@@ -58,7 +58,7 @@ impl Fingerprint {
         Err(Error::invalid(
             &Path::root("page_token"),
             Reason::PageTokenInvalid,
-            "the guide has changed since the page before; start again from the first page",
+            "the guide has changed since the previous page; start again from the first page",
         ))
     }
 

@@ -77,7 +77,7 @@ impl Preview {
         stop: StopSignal<'_>,
     ) -> Result<Option<Self>> {
         if let Some(GuideLimit(what, max)) = guide.limit {
-            let description = format!("has more than {max} {what}, those of its subtasks included");
+            let description = format!("has more than {max} {what}, including its subtasks");
             return Err(Error::invalid(source, Reason::TooManyElements, description));
         }
         let state = GuideState::from_answers(&guide, &options.answers)?;

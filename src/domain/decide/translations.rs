@@ -194,9 +194,8 @@ impl<T: TranslatedTexts> Translatable<T> {
         });
         if known.is_none() {
             if self.languages >= MAX_LANGUAGES {
-                let description = format!(
-                    "is one more than the {MAX_LANGUAGES} languages that a resource may have"
-                );
+                let description =
+                    format!("would exceed the {MAX_LANGUAGES} languages that a resource may have");
                 let at = at.field("language");
                 return Err(Error::invalid(&at, Reason::TooManyElements, description));
             }

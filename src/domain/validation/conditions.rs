@@ -230,8 +230,9 @@ impl Finding {
             && let Some(join) = JOINS.iter().find(|join| text.contains(**join))
         {
             self.hint = format!(
-                "The value contains `{}`, which joins nothing: write several conditions as groups \
-                 in `dependencies`, and several values with commas. {}",
+                "The value contains `{}`, which does not combine conditions: write several \
+                 conditions as groups in `dependencies`, and separate several values with commas. \
+                 {}",
                 join.trim(),
                 self.hint
             );

@@ -178,7 +178,7 @@ impl Texts<'_> {
                 (Rule::TranslationOutdated, "translation")
             };
             let message =
-                format!("The {state} into {language} was made from a source that has changed.");
+                format!("The source has changed since the {state} into {language} was made.");
             report.add(self.finding(rule, "", json!({}), message));
         }
     }

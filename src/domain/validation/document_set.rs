@@ -276,7 +276,7 @@ fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Viola
             None => continue,
         };
         let path = Path::root(&step.path);
-        let description = format!("is the {id} of no task of these guides");
+        let description = format!("is not the {id} of any task in these guides");
         violations.add(&path.field(field), Reason::FieldInvalid, description);
     }
     violations.into_result()

@@ -159,9 +159,8 @@ impl<'a> Observation<'a> {
             let (name, key) = (self.name(), value.key.as_str());
             let path = format!("{VALUES}[{index}]");
             let facts = json!({ "key": key, "name": name });
-            let message = format!(
-                "The task of the answer `{key}` is shown whatever the answer to `{name}` is."
-            );
+            let message =
+                format!("The task of the answer `{key}` is shown for every answer to `{name}`.");
             let mut finding = self.own.finding(Rule::AlwaysShown, &path, facts, message);
             if let Some(condition) = self.condition_on(key) {
                 finding.hint = format!(
@@ -255,7 +254,7 @@ pub fn report_duplicate(
     together: Option<bool>,
 ) {
     let (guide, name) = (report.subject.guide, observation.name());
-    let message = format!("Another observation of the task is named `{name}`, too.");
+    let message = format!("Another observation of the task is also named `{name}`.");
     let facts = match together {
         Some(together) => json!({ "name": name, "together": together }),
         None => json!({ "name": name }),

@@ -63,7 +63,7 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
     };
     check_duplicates(report, &mut search, &duplicates, sees);
     if search.is_possible(walkthroughs.begins) == Some(false) {
-        let message = "The task's own dependencies cannot hold.";
+        let message = "The dependencies of the task can never hold.";
         let root = report.root();
         report.add(root.finding(Rule::NeverVisible, "dependencies", json!({}), message));
         return;
@@ -82,12 +82,12 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
     for (own, position, step) in report.shown_steps().into_iter().rev() {
         let is_seen = sees(position, &mut search);
         if decide(report, &mut search, is_seen) == Some(false) {
-            let message = "No walkthrough sees the step.";
+            let message = "No walkthrough reaches the step.";
             let mut finding = own.finding(Rule::Unreachable, "", json!({}), message);
             let end = ends.get(&position.task);
             if let Some((_, end)) = end.filter(|(end, _)| *end < position.step) {
                 finding.hint = format!(
-                    "Every walkthrough ends at the END \"{}\" before it. Move that END behind the \
+                    "Every walkthrough ends at the END \"{}\" before it. Move that END after the \
                      step, give it conditions, or delete the step.",
                     end.step.title
                 );
@@ -98,7 +98,7 @@ pub fn check(report: &mut Report<'_>, is_too_large: bool) {
         if !step.conditions.is_empty() {
             let visits = visits_of(position).iter();
             let visits = visits.map(|it| (it.reached, it.condition));
-            let walkthroughs = "every walkthrough that comes to the step";
+            let walkthroughs = "every walkthrough that reaches the step";
             check_always_holds(report, &mut search, own, visits.collect(), walkthroughs);
         }
     }

@@ -1,10 +1,10 @@
-//! The table of rules. ListRules, the findings and docs/analysis.md are made from it. An id never
-//! changes its meaning, and the id of a removed rule is never reused.
+//! The table of rules. ListRules, findings and docs/analysis.md take their texts from it. An id
+//! never changes its meaning, and the id of a removed rule is never reused.
 
-/// Part of fingerprints. Raise it whenever the same guide may get different findings.
+/// Part of fingerprints. Raise it when a change may alter the findings of an unchanged guide.
 pub const RULES_VERSION: u32 = 8;
 
-/// With the numbers of the API.
+/// The values are those of the API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
@@ -20,9 +20,9 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText {
     pub id: &'static str,
-    /// The severity, unless a request sets another one.
+    /// Applies unless a request sets another severity.
     pub severity: Severity,
-    /// When there is a finding.
+    /// What the rule reports.
     pub description: &'static str,
     /// A guide with such a finding.
     pub example: &'static str,
@@ -63,27 +63,27 @@ rules! {
     "Correct the name, add an observation that sets it, or declare it in `known_variables`."
 
     UnknownAnswer "condition/unknown-answer" Warning
-    "A target of `=` or `!=` equals no value that the variable can have."
+    "A target of `=` or `!=` is not among the values that the variable can have."
     "A step needs `charge_light = of`, but the answers are `on` and `off`."
-    "Compare with a key of the observations that set the variable."
+    "Compare with an answer key of an observation that sets the variable."
 
     NotComparable "condition/not-comparable" Warning
-    "`>` or `<` compares with a target that is not numeric, or reads a variable without a numeric answer."
+    "`>` or `<` has a target that is not numeric, or reads a variable that has no numeric value."
     "A step needs `beeps > many`."
-    "Compare with a number, and give the answers numeric keys; or use `=`."
+    "Compare with a number and use numeric answer keys, or use `=`."
 
     SeveralBounds "condition/several-bounds" Warning
-    "`>` or `<` has several targets. It holds if it holds for one of them, so the others change nothing."
+    "`>` or `<` has several targets. The condition holds if any target matches, so only one of them has an effect."
     "A step needs `beeps > 2, 5`, which means the same as `beeps > 2`."
-    "Keep one target, or write a condition for each bound."
+    "Keep one target, or write one condition per bound."
 
     AnsweredLater "condition/answered-later" Warning
-    "Every observation of the guide that sets the variable comes after the step or task that reads it, and no observation elsewhere sets it."
+    "Every observation that sets the variable comes after the step or task that reads it. No other guide sets it."
     "The first step needs `charge_light = off`; the third step asks for `charge_light`."
-    "Move the observation before the reader, or read another variable."
+    "Move the observation before the step or task that reads it, or read another variable."
 
     SelfRead "condition/self" Error
-    "An observation's own condition reads the variable that only this observation sets."
+    "An observation depends on the variable that only the observation itself sets."
     "The observation `charge_light` is shown only if `charge_light = off`."
     "Remove the condition, or read the variable of an earlier observation."
 
@@ -93,57 +93,57 @@ rules! {
     "Make sure that the other guide always comes first, or ask in this guide, too."
 
     AlwaysHolds "condition/always-holds" Info
-    "The dependencies of a step or task hold in every walkthrough that reaches it."
+    "The dependencies of the step or task hold in every walkthrough that reaches it."
     "A step needs `charge_light != blinking`, and `blinking` is no longer an answer."
-    "Remove the dependencies, or correct them if they were meant to differ."
+    "Remove the dependencies, or correct them if they should sometimes fail."
 
     Unreachable "step/unreachable" Error
-    "No walkthrough sees the step. `related` lists conditions that cannot hold together, if some were found. If an END without conditions comes before the step, `hint` names it."
+    "No walkthrough reaches the step. `related` lists conditions that contradict each other, if any were found. If an END without conditions comes before the step, `hint` names it."
     "A step needs `charge_light = on` and `charge_light = off`."
     "Correct the conditions, or delete the step."
 
     NeverVisible "task/never-visible" Error
-    "No walkthrough begins, as the task's own dependencies cannot hold. Its steps are not reported."
+    "The dependencies of the task can never hold, so no walkthrough begins. Its steps are not reported."
     "A task needs `power = on` and `power = off`."
     "Correct the dependencies of the task."
 
     NoOutcome "path/no-outcome" Warning
-    "A walkthrough that begins with nothing answered ends without a visible SOLUTION, IDP or END. `example` has its answers, `levels` says for whom."
-    "An observation has the answers `yes` and `no`, and only a solution for `no` follows."
+    "A walkthrough that begins without answers ends without a visible SOLUTION, IDP or END. `example` has the answers, and `levels` the affected levels."
+    "An observation has the answers `yes` and `no`, but only `no` leads to a solution."
     "Add an outcome for these answers, or an END without conditions as the last step."
 
     DuplicateName "observation/duplicate-name" Warning
-    "Two observations of one task set the same name. `facts.together` says whether one walkthrough sees both."
+    "Two observations of a task have the same name. `facts.together` says whether a walkthrough can show both."
     "Two observations are named `charge_light`; the second answer replaces the first."
-    "Rename one of them, with the conditions that read it."
+    "Rename one of them, and update the conditions that read it."
 
     Unused "observation/unused" Info
-    "Nothing in the account reads the variable of the observation, and none of its values manages a task."
+    "Nothing in the account reads the variable of the observation, and no answer manages a task."
     "An observation asks for `serial`, and no condition reads `serial`."
     "Delete the observation, or read its answer. If the answer is only meant for people, suppress this finding."
 
     UnusedAnswer "observation/unused-answer" Info
-    "Conditions distinguish other answers of the observation. For this one, each has the same outcome as if nothing was answered."
-    "Conditions read `charge_light = off`, and none names the answer `steady`."
-    "Add what follows from the answer, or leave it as it is if nothing does."
+    "Conditions distinguish other answers of the observation, but treat this one as if the question had not been answered."
+    "A condition reads `charge_light = off`, but none names the answer `steady`."
+    "Add steps for this answer, or keep it if nothing follows from it."
 
     DuplicateText "observation/duplicate-text" Warning
-    "Two answers of an observation show the same text, in the source or in a language."
+    "Two answers of an observation have the same text, in the source or in a translation."
     "The answers `off` and `none` both show \"The lamp is off\"."
-    "Give each answer a text of its own, or merge them."
+    "Give each answer its own text, or merge the answers."
 
     SingleAnswer "observation/single-answer" Info
     "The observation has one answer, so there is nothing to choose."
-    "An observation has only the answer `ok`."
-    "Add the missing answers, or replace the step by an information step."
+    "The only answer of an observation is `ok`."
+    "Add the missing answers, or replace the observation with an information step."
 
     AlwaysShown "linked/always-shown" Warning
-    "An answer manages a task, and neither the dependencies of the task nor those of its wiring step read the variable of the observation: the task is shown whatever is answered."
-    "The answer `battery` manages a task without dependencies, so whoever answers `screen` sees it, too."
-    "Have the task of the answer depend on the answer: by a condition such as `components.1204.part = battery`, as its `dependency_shorthand` or in its `dependencies`."
+    "An answer manages a task, but the dependencies of the task and of its wiring step do not read the variable of the observation. The task is shown for every answer."
+    "The answer `battery` manages a task without dependencies, so the task is also shown after the answer `screen`."
+    "Make the task depend on the answer with a condition such as `components.1204.part = battery`, in its `dependency_shorthand` or its `dependencies`."
 
     Cycle "subtask/cycle" Error
-    "Following subtask steps leads back to the task. `related` lists the steps of the cycle. Each cycle is reported once; of several cycles through one subtask step, the shortest is reported."
+    "Following the subtask steps leads back to the task. `related` lists the steps of the cycle. Each cycle is reported once. If several cycles share a subtask step, only the shortest is reported."
     "Task A has a subtask step to B, and B has one to A."
     "Delete one of the subtask steps."
 
@@ -153,64 +153,64 @@ rules! {
     "Publish the task, or unpublish the step until the task is published."
 
     SubtaskLevels "subtask/levels" Warning
-    "Levels that may see the task may not see the subtask; `levels` lists them. An ERROR if the two have no level in common."
-    "The task is for users and technicians, its subtask only for technicians."
-    "Give the subtask the roles of the task."
+    "Some levels may see the task but not the subtask. `levels` lists them. The severity is ERROR if no level may see both."
+    "A task is for users and technicians, but its subtask is only for technicians."
+    "Give the subtask the same roles as the task."
 
     TooDeep "subtask/too-deep" Warning
     "Subtasks are nested deeper than 8 levels."
-    "A chain of nine subtask steps leads from task to task."
+    "A chain of nine subtask steps leads from one task to the next."
     "Make the chain of subtasks shorter."
 
     TranslationMissing "translation/missing" Warning
-    "The task or step has no translation into the language, or one without a text that the source has; `facts.fields` lists what is missing."
-    "A step has a German title and no German body."
-    "Add the fields to the translation. Automatic translation only adds a language that the task or step lacks completely: delete a partial translation to have it made again."
+    "The task or step is not translated into the language, or some of its texts are not. `facts.fields` lists the missing fields."
+    "A step has a German title but no German body."
+    "Add the missing fields. Automatic translation skips partial translations: to have one completed, delete it first."
 
     TranslationOutdated "translation/outdated" Warning
-    "An unlocked translation was made from a source that has changed since."
+    "The source has changed since it was translated. The translation is not locked."
     "The title was changed after it was translated into German."
-    "Have it translated again, or translate it yourself."
+    "Run automatic translation, or update the translation yourself."
 
     TranslationLockedOutdated "translation/locked-outdated" Info
-    "A locked translation was made from a source that has changed since. Automatic translation will not change it."
-    "A person translated the title into German, and later the source was changed."
-    "Check the translation and write it again."
+    "The source has changed since it was translated. The translation is locked, so automatic translation does not update it."
+    "The title was changed after a person translated it into German."
+    "Update the translation, or save it again if it is still correct."
 
     TranslationAnswers "translation/answers" Warning
-    "The translated question lacks keys of the source, or has others."
-    "The answers are `on` and `off`, and the German question has only `on`."
-    "Translate each answer under the key of the source."
+    "The translated question lacks answer keys of the source, or has additional ones."
+    "The answers are `on` and `off`, but the German question only has `on`."
+    "Translate each answer under the key that it has in the source."
 
     UnknownLanguage "translation/unknown-language" Warning
-    "The language of a translation is not registered: its tag has a subtag that the IANA Language Subtag Registry does not have. Tags for private use, such as `x-simple`, are not reported."
-    "A step is translated into `german`; the tag of German is `de`."
-    "Write the translation under the registered tag, or under one for private use (`x-…`)."
+    "The language tag of a translation has a subtag that the IANA Language Subtag Registry does not list. Private-use tags, such as `x-simple`, are not reported."
+    "A step is translated into `german`, but the tag of German is `de`."
+    "Use the registered tag, or a private-use tag (`x-…`)."
 
     NoSteps "task/no-steps" Warning
-    "The task has no step, or none that is published."
-    "A task was created and nothing was added."
-    "Add steps, or publish those that are ready."
+    "The task has no published step."
+    "A task was created, but no step was added."
+    "Add steps, or publish the existing ones."
 
     NoContent "step/no-content" Info
     "An information step has neither a body nor instructions."
-    "An information step has a title only."
+    "An information step only has a title."
     "Write a body or instructions, or delete the step."
 
     UnknownPublished "step/unknown-published" Info
-    "`published` of a step is neither 0 nor 1. Such a step is not visible."
+    "The step has a `published` value other than 0 and 1, so it is not visible."
     "A step has `published` 2."
     "Set `published` to 0 or 1."
 
     TooLarge "analysis/too-large" Info
-    "The guide exceeds 10,000 steps, 20,000 conditions, 8 levels of subtasks, 100 languages, a million keys of variables or the bytes of a message. What is beyond the limit was not checked. Rules about walkthroughs were not checked either, unless only the languages are too many."
+    "The guide exceeds 10,000 steps, 20,000 conditions, 8 levels of subtasks, 100 languages, a million keys of variables, or the size limit of a message. Anything beyond the limit was not checked. Unless only the number of languages is exceeded, rules about walkthroughs were not checked either."
     "A guide has 100 subtask steps to a task of 200 steps."
-    "Divide the guide into smaller ones."
+    "Split the guide into smaller guides."
 }
 
 impl Rule {
-    /// Whether each finding depends on other guides of the account. Findings of
-    /// [`Self::UnknownVariable`] do so only for names that other guides can set.
+    /// Whether every finding depends on other guides of the account. A finding of
+    /// [`Self::UnknownVariable`] does so only if other guides can set the variable.
     pub fn needs_account(self) -> bool {
         matches!(self, Self::SetElsewhere | Self::Unused | Self::UnusedAnswer)
     }

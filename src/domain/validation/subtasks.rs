@@ -53,8 +53,7 @@ fn check_levels(report: &mut Report<'_>, own: Own<'_>, subtask: &GuideTask) {
     let name = subtask.task.name.as_str();
     let facts = json!({ "subtask": name, "levels": names });
     let names = names.join(", ");
-    let message =
-        format!("Levels that may see the task may not see the subtask \"{name}\": {names}.");
+    let message = format!("Some levels may see the task but not the subtask \"{name}\": {names}.");
     let mut finding = own.finding(Rule::SubtaskLevels, SUBTASK, facts, message);
     if without.len() == roles.len() {
         finding.severity = Severity::Error;

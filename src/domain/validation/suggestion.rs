@@ -16,7 +16,7 @@ impl Finding {
         allowance: &Allowance,
     ) -> Self {
         if let Some(meant) = closest(name, candidates, allowance) {
-            self.hint = format!("Is {} meant? {}", quoted(meant), self.hint);
+            self.hint = format!("Did you mean {}? {}", quoted(meant), self.hint);
             self.facts.insert("suggestion".to_owned(), json!(meant));
         }
         self

@@ -41,7 +41,7 @@ pub fn status(failed: &Precondition) -> Status {
     let description = match failed {
         Precondition::TaskReferenced { .. } => "the subtask step refers to the task",
         Precondition::AbsentSteps { .. } => "the document does not list the step",
-        Precondition::MissingSubtasks { .. } => "the task that the step refers to is gone",
+        Precondition::MissingSubtasks { .. } => "the task that the step refers to was deleted",
         _ => message.as_str(),
     };
     let total = subjects.len();

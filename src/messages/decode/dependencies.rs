@@ -40,8 +40,8 @@ pub fn with_shorthand(
         && let (Some(decoded), Some(parsed)) = (&decoded, &parsed)
         && decoded != parsed
     {
-        let description = "does not say the same as `dependencies`: leave out `dependencies` to keep the shorthand, \
-             or the shorthand to keep `dependencies`";
+        let description = "differs from `dependencies`: leave out `dependencies` to keep the \
+            shorthand, or the shorthand to keep `dependencies`";
         field.refuse(Reason::ShorthandConflict, description);
     }
     decoded.or(parsed)

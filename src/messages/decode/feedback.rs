@@ -84,7 +84,7 @@ fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Opti
     let value = label(message.value, linked, field.field("value"));
     if message.task_json.is_some() {
         let mut field = field.field("task_json");
-        field.refuse(Reason::FieldInvalid, "is for ImportTask only");
+        field.refuse(Reason::FieldInvalid, "is only for ImportTask");
     }
     Some(FeedbackValue {
         key: key?,

@@ -28,7 +28,7 @@ pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
 fn value(message: Message, depth: usize, mut field: Field<'_>) -> Option<Value> {
     match message.kind {
         None => {
-            field.refuse(Reason::FieldInvalid, "is a value of no kind");
+            field.refuse(Reason::FieldInvalid, "has no kind of value");
             None
         }
         Some(Kind::NullValue(_)) => Some(Value::Null),

@@ -77,7 +77,7 @@ fn known_rule(id: &str, mut field: Field<'_>) -> Option<Rule> {
         return rule;
     }
     let ids = Rule::ALL.iter().map(|rule| rule.text().id);
-    let meant = closest(id, ids).map(|id| format!("; perhaps `{id}` is meant"));
+    let meant = closest(id, ids).map(|id| format!("; did you mean `{id}`?"));
     let meant = meant.unwrap_or_else(|| ": see ListRules".to_owned());
     field.parsed(id, rule, &format!("is not the id of a rule{meant}"))
 }

@@ -33,13 +33,13 @@ pub async fn receive(
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
             call.cancel();
-            status::undecodable("the request broke off before its end")
+            status::undecodable("the request ended before it was complete")
         })?;
         let Ok(data) = frame.into_data() else { break };
         call.received_bytes.fetch_add(data.len(), Relaxed);
         frames += 1;
         if frames > MAX_SPARE_FRAMES + message.len() / MIN_BYTES_PER_FRAME {
-            let what = "the request comes in too many small frames";
+            let what = "the request has too many small frames";
             return Err(status::undecodable(what));
         }
         message.extend_from_slice(&data);
@@ -56,14 +56,14 @@ pub async fn receive(
             }
         }
         if length.is_some_and(|length| message.len() > length) {
-            let what = "the request must hold one message, and holds more";
+            let what = "the request must contain one message, but contains more";
             return Err(status::undecodable(what));
         }
     }
     match length {
         Some(length) if message.len() == length => Ok(message.freeze()),
         None if message.is_empty() => Err(status::undecodable(
-            "the request must hold one message, and holds none",
+            "the request must contain one message, but contains none",
         )),
         _ => Err(status::undecodable(
             "the request ends in the middle of its message",

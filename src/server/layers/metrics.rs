@@ -71,7 +71,7 @@ impl CallMetrics {
         grpc_server.register("started", "Calls that have started", started.clone());
         let help = "Calls that have ended, by code and reason";
         grpc_server.register("handled", help, handled.clone());
-        let help = "Time from a call's headers to the last byte of its answer";
+        let help = "Time from a call's headers to the last byte of its response";
         grpc_server.register_with_unit("handling", help, Unit::Seconds, seconds.clone());
         let rpc = |rpc: &str| {
             let method = method_labels(rpc);

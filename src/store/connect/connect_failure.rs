@@ -20,7 +20,7 @@ const WRONG_PASSWORD: &str = "28P01";
 const PGBOUNCER: &str = "08P01";
 
 pub const NO_ANSWER: &str =
-    "it did not answer in time: check that it runs and has free connections";
+    "it did not respond in time: check that it runs and has free connections";
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
 const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server \
     behind a proxy or load balancer";
@@ -65,7 +65,8 @@ pub fn connect_error(
              character and stands itself as %25"
             .to_owned(),
         Some(file) => format!(
-            "; the password file {} is ignored, as other users may access it: set its mode to 600",
+            "; the password file {} is ignored because other users may access it: set its mode to \
+             600",
             file.display()
         ),
         None => String::new(),
@@ -127,23 +128,22 @@ fn tls_message(err: &rustls::Error) -> &'static str {
         Certificate::UnknownIssuer
         | Certificate::BadSignature
         | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            "its certificate is from an authority that is not trusted: set sslrootcert in the URL \
-             to the file of that authority's certificate"
+            "its certificate is from an untrusted CA: set sslrootcert in the URL to the CA's \
+             certificate"
         }
         Certificate::Expired
         | Certificate::ExpiredContext { .. }
         | Certificate::NotValidYet
         | Certificate::NotValidYetContext { .. } => {
-            "its certificate is expired or not valid yet: renew it, and check the clock"
+            "its certificate has expired or is not valid yet: renew it, and check the clock"
         }
         // rustls has no variants for these errors of webpki; only their text identifies them.
         Certificate::Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
-            "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
+            "its certificate is a CA certificate (CA:TRUE): give it one with CA:FALSE"
         }
         Certificate::Other(err) if err.to_string().contains("UnsupportedCertVersion") => {
-            "its certificate, like one that Citus makes, is of a version of X.509 that cannot be \
-             checked: give it one of version 3, or set sslmode=disable in the URL within a trusted \
-             network"
+            "its certificate is not X.509 version 3, like the ones that Citus generates: give it \
+             one of version 3, or set sslmode=disable in the URL within a trusted network"
         }
         _ => "its certificate cannot be accepted: check it, and sslrootcert in the URL",
     }

@@ -126,7 +126,7 @@ async fn check_keys(db: &DatabaseTransaction, migrations: usize) -> Result<(), O
     let find = |name| keys.iter().find(|key| key.name == name);
     if find(UNFINISHED_COPY).is_some() {
         return Err(OpenError::unusable(
-            "EXPERTISE_DATABASE_URL names a database with an unfinished copy, so it has only a part \
+            "EXPERTISE_DATABASE_URL names a database with an unfinished copy, which has only part \
              of the data: copy into a new database",
         ));
     }

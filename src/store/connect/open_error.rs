@@ -39,8 +39,8 @@ impl OpenError {
 }
 
 /// What is wrong if only part of a dump was restored.
-pub(super) const INCOMPLETE: &str = "a table or its rows are missing, as after a part of a dump was \
-    restored: restore a full dump, or use an empty database";
+pub(super) const INCOMPLETE: &str = "a table or its rows are missing, perhaps because only part of \
+    a dump was restored: restore a full dump, or use an empty database";
 
 impl From<DbErr> for OpenError {
     /// The error of reading or changing the schema.
@@ -66,7 +66,7 @@ impl From<DbErr> for OpenError {
             state if state == "42P01" || says("no such table") => Self::schema(INCOMPLETE),
             // duplicate_table
             state if state == "42P07" || says("already exists") => Self::schema(
-                "the database has tables of another application: use a database of its own",
+                "the database has tables of another application: use a separate database",
             ),
             _ => Self::schema(describe(&err)),
         }

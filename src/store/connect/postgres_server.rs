@@ -50,7 +50,7 @@ pub async fn check_server(db: &impl ConnectionTrait, serves: bool) -> Result<(),
     }
     if !server.has_schema {
         return Err(OpenError::schema(
-            "this user may use no schema: grant USAGE on the schema to the user",
+            "this user may not use the schema: grant USAGE on the schema to the user",
         ));
     }
     if serves && server.is_standby {

@@ -52,8 +52,8 @@ pub async fn copy(
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
     if connect::is_used(from).await {
         return Err(WholeDatabaseError::Refused(
-            "--from names a file that a server has open, and what it writes meanwhile would be \
-             missing in the copy: stop the server first"
+            "--from names a file that a server has open, so the copy could miss its writes: stop \
+             the server first"
                 .to_owned(),
         ));
     }
@@ -73,7 +73,7 @@ async fn copy_from(
     if source.is_distributed {
         return Err(WholeDatabaseError::Refused(
             "--from names a database that is distributed over several nodes, which have no common \
-             state to copy: move its accounts with `export --all` and `apply`"
+             snapshot to copy: move its accounts with `export --all` and `apply`"
                 .to_owned(),
         ));
     }

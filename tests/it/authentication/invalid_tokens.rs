@@ -210,7 +210,10 @@ async fn a_wrong_claim_of_a_signed_token_is_named_with_what_is_expected() {
     let header = base64(r#"{"alg":"HS256"}"#);
     let twice = resigned(&format!("{header}.{}", base64(twice)));
     let answer = error_answer(client.read(&twice).await);
-    assert!(answer.message.contains("each of them once"), "{answer:?}");
+    assert!(
+        answer.message.contains("without repeated names"),
+        "{answer:?}"
+    );
 
     // The same claims with another signature are told nothing.
     let other = Signer::secret(b"another secret of 32 bytes or more");

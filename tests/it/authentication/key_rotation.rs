@@ -42,7 +42,7 @@ async fn wait_until_unreadable(server: &TestServer) {
     let is_logged = || {
         server
             .log()
-            .contains("the keys were not read: the old ones stay")
+            .contains("the keys cannot be read: the old ones stay in use")
     };
     until_true("the file is read", is_logged).await;
 }

@@ -104,8 +104,8 @@ fn a_secret_file_signs_and_is_refused_unless_it_is_private() {
         (0o600, "hush", "its secret is shorter"),
         (0o600, "", "its secret is shorter"),
     ] {
-        let start = "EXPERTISE_JWT_SECRET_FILE is \"secret\": it must be a file of mode 600 with a \
-                     secret of 32 bytes at least: ";
+        let start = "EXPERTISE_JWT_SECRET_FILE is \"secret\": it must be a file with mode 600 and \
+            a secret of at least 32 bytes: ";
         let line = token(mode, text).fails_with(2, &[start, reason]);
         assert!(!line.contains("hush") && !line.contains(SECRET), "{line}");
     }
@@ -182,7 +182,10 @@ async fn neither_secrets_nor_tokens_get_into_the_log() {
     client.read(&reversing).await.expect("it is accepted");
 
     let log = log_until_the_end(server).await;
-    log.says(&["the key did not sign it", r#""subject":"ann""#]);
+    log.says(&[
+        "its signature was not made with the key",
+        r#""subject":"ann""#,
+    ]);
     // What shows text in another order is escaped.
     assert!(log.contains(r#""subject":"ann\u202ebob""#), "{log}");
     assert!(!log.contains(SECRET), "{log}");
@@ -286,7 +289,7 @@ fn a_server_without_keys_ends_with_2_only_when_a_file_lacks_them() {
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
     let url = format!("http://localhost:{port}/keys");
-    serve("EXPERTISE_JWT_JWKS_URL", &url).fails_with(1, &["no answer"]);
+    serve("EXPERTISE_JWT_JWKS_URL", &url).fails_with(1, &["no response"]);
     let file = tempfile::NamedTempFile::new().expect("an empty file");
     let path = file.path().display().to_string();
     serve("EXPERTISE_JWT_JWKS_FILE", &path).fails_with(2, &["EXPERTISE_JWT_JWKS_FILE is "]);
@@ -358,7 +361,7 @@ async fn a_proxy_is_used_for_an_issuer_elsewhere_and_for_no_local_one() {
                 line
             });
             let refused = first_line_behind(&proxy, "http://issuer.test/keys");
-            assert!(refused.contains("no answer"), "{refused}");
+            assert!(refused.contains("no response"), "{refused}");
             asked.join().expect("a request")
         });
         (served, asked)

@@ -127,7 +127,7 @@ async fn an_issuer_that_returns_no_key_set_is_refused() {
     for status in ["404 Not Found", "302 Found", "204 No Content"] {
         issuer.set_status(status);
         let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", issuer.url())).await;
-        let cause = format!("it cannot be fetched: it answers with {}", &status[..3]);
+        let cause = format!("it cannot be fetched: it responds with {}", &status[..3]);
         assert!(line.contains(&cause), "{line}");
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -181,7 +181,7 @@ async fn invalid_tls_files_are_refused() {
         ),
         (
             key(&encrypted),
-            "its key is encrypted: write it without a password",
+            "its key is encrypted: decrypt it with `openssl pkey`",
         ),
         (client_ca(&garbage), "EXPERTISE_TLS_CLIENT_CA_FILE is "),
         (client_ca(&broken), "EXPERTISE_TLS_CLIENT_CA_FILE is "),

@@ -122,7 +122,7 @@ fn an_account_is_listed_and_deleted_with_all_its_rows(url: &str) {
     assert_eq!(listed(url, &gone.account), None);
     let left = tables_with(url, &gone.account);
     assert_eq!(left, Vec::<String>::new());
-    delete().run().fails_with(1, &["has nothing of account"]);
+    delete().run().fails_with(1, &["has no data of account"]);
 
     assert_eq!(stays.export(&guide), before);
     let left = tables_with(url, &stays.account);
@@ -180,7 +180,7 @@ fn a_deletion_asks_and_needs_a_terminal() {
     };
     cli.import_guides(&["restart-safely.json"]);
     let line = accounts(&url, &["delete", "demo"]).run().failure(2);
-    assert!(line.contains("repeat it with --force"), "{line}");
+    assert!(line.contains("use --force"), "{line}");
     let delete = format!(
         "{} accounts delete demo --database-url {url}",
         binary_text()

@@ -22,5 +22,5 @@ fn a_server_without_its_database_is_unhealthy() {
     let output = poll_for(WAIT_TIMEOUT, unhealthy);
     output
         .expect("it is not well in the end")
-        .fails_with(1, &["is NOT_SERVING: its database does not answer"]);
+        .fails_with(1, &["is NOT_SERVING: its database does not respond"]);
 }

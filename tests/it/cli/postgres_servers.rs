@@ -45,17 +45,17 @@ fn what_is_wrong_with_a_certificate_is_named() {
         (
             authority.make("localhost"),
             &other,
-            "is not trusted: set sslrootcert",
+            "is from an untrusted CA: set sslrootcert",
         ),
         (
             authority.make_between("localhost", 1999, 2001),
             &trusted,
-            "is expired or not valid yet",
+            "has expired or is not valid yet",
         ),
         (
             authority.make_authority("localhost"),
             &trusted,
-            "is that of an authority (CA:TRUE): give it one with CA:FALSE",
+            "is a CA certificate (CA:TRUE): give it one with CA:FALSE",
         ),
     ] {
         let (port, root) = (serve_tls(&pair), root.display());
@@ -73,7 +73,10 @@ fn a_certificate_of_citus_is_named() {
         key: include_str!("../../kit/keys/citus_key.pem").to_owned(),
     };
     let url = format!("postgres://ann@localhost:{}/e", serve_tls(&pair));
-    assert_refused_with(&url, &["like one that Citus makes", "set sslmode=disable"]);
+    assert_refused_with(
+        &url,
+        &["like the ones that Citus generates", "set sslmode=disable"],
+    );
 }
 
 #[test]

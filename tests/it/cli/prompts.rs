@@ -121,7 +121,7 @@ fn a_change_that_is_made_while_a_restore_asks_is_not_taken_back(cli: Cli) {
     let change = || retitle(&cli, &guid, "Meanwhile");
     let restore = format!("restore {guid}@1");
     let (shown, code) = cli.answered_after("[y/N]", change, "y\n", &restore, &[]);
-    shown.says(&[&format!("the task {guid} has changed since it was read")]);
+    shown.says(&[&format!("task {guid} has changed since it was read")]);
     assert_eq!(
         (code, title(&cli, &guid)),
         (Some(1), "Meanwhile".to_owned())

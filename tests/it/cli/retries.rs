@@ -94,7 +94,7 @@ fn files_after_a_lost_server_are_not_tried() {
     assert_eq!(output.code, Some(1));
     let (first, last) = output
         .stderr
-        .split_once("\n2 files were not tried, as the server cannot be reached\n")
+        .split_once("\n2 files were not tried, because the server cannot be reached\n")
         .expect(&output.stderr);
     // It may have been done before the server went.
     first.says(&["refuses the connection: start", "--request-id"]);

@@ -91,8 +91,18 @@ fn what_keeps_a_client_from_a_tls_server_is_named() {
     let plain = secured.server().replace("https:", "http:");
     let ca_file = "EXPERTISE_CA_FILE";
     for (name, value, code, parts) in [
-        (ca_file, other.as_str(), 1, ["is not trusted", "--ca-file"]),
-        (ca_file, &namesake, 1, ["is not trusted", "--ca-file"]),
+        (
+            ca_file,
+            other.as_str(),
+            1,
+            ["is from an untrusted CA", "--ca-file"],
+        ),
+        (
+            ca_file,
+            &namesake,
+            1,
+            ["is from an untrusted CA", "--ca-file"],
+        ),
         (ca_file, &empty, 2, ["EXPERTISE_CA_FILE is ", "it has none"]),
         (
             ca_file,

@@ -34,12 +34,12 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         cluster.stop(Stop::Immediate);
         let failure = client.create_task(task("Pump")).await.refused();
         assert_eq!(failure.code, Code::Unavailable);
-        let is_logged = || server.log().contains("the database does not answer");
+        let is_logged = || server.log().contains("the database does not respond");
         until_true("the outage is logged", is_logged).await;
         let text = server.log();
         let address = format!("(postgres://127.0.0.1:{}/postgres)", cluster.port());
         let lines = text.lines();
-        let mut lines = lines.filter(|line| line.contains("the database does not answer"));
+        let mut lines = lines.filter(|line| line.contains("the database does not respond"));
         assert!(lines.all(|line| line.contains(&address)), "{text}");
         assert!(server.terminate().success());
         assert!(!text.contains("terminating connection"), "{text}");
@@ -94,7 +94,7 @@ async fn the_cause_of_a_lost_primary_is_logged() {
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'expertise'";
     let cause = "it rejects the login: check user and password";
     for line in [
-        "the database does not answer",
+        "the database does not respond",
         "the database refuses connections",
     ] {
         until(line, async || {
@@ -167,7 +167,7 @@ async fn why_no_connection_is_free_is_logged() {
             let _ = admin.execute(end).await;
             let failure = client.get_task(&pump.guid).await.refused();
             failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
-            let line = format!("the database does not answer: {cause}");
+            let line = format!("the database does not respond: {cause}");
             server.log().contains(&line).then_some(())
         })
         .await;

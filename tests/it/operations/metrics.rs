@@ -307,7 +307,7 @@ async fn a_taken_metrics_port_is_a_failed_start_that_names_the_setting() {
     let line = started.expect_err("the port is taken");
     line.says(&[
         address.to_string().as_str(),
-        "taken",
+        "in use",
         "EXPERTISE_METRICS_LISTEN",
     ]);
     assert_eq!(line.lines().count(), 1);

@@ -121,7 +121,7 @@ async fn a_server_without_its_database_is_alive_and_not_ready() {
     assert_eq!(http_get(at, "/readyz").await.0, 200);
     cluster.stop(Stop::Immediate);
     let unready = until_ready_code(at, 503).await;
-    assert_eq!(unready, "the database does not answer\n");
+    assert_eq!(unready, "the database does not respond\n");
     let began = Instant::now();
     let failure = server.client().create_task(task("Away")).await.refused();
     failure.is(Code::Unavailable, "STORE_UNAVAILABLE");

@@ -74,7 +74,7 @@ async fn an_engine_that_stays_busy_is_given_up_after_the_retries() {
     let engine = FakeEngine::start(|_| Reply::Answer(503, String::new())).await;
     let outcome = run(translate(&service.url, &engine.url)).await;
     assert_eq!((outcome.count("failed"), engine.requests().len()), (1, 3));
-    let reason = "the engine does not answer: status 503 Service Unavailable";
+    let reason = "the engine does not respond: status 503 Service Unavailable";
     assert_eq!(outcome.reason(), reason);
 }
 
@@ -109,7 +109,9 @@ async fn a_failing_item_does_not_stop_the_others() {
     assert_eq!(service.written(), ["one", "two"]);
     assert_eq!(
         outcome.failures,
-        ["failed bad de: the engine's answer cannot be used: it is not JSON of the expected form"]
+        [
+            "failed bad de: the engine's response cannot be used: it is not JSON of the expected form"
+        ]
     );
 }
 
@@ -186,7 +188,7 @@ async fn an_engine_that_goes_away_ends_the_run_early() {
     assert_eq!((outcome.count("written"), outcome.count("failed")), (0, 20));
     let reason = outcome.reason();
     assert!(
-        reason.contains("does not answer") && !reason.contains("127.0.0.1"),
+        reason.contains("does not respond") && !reason.contains("127.0.0.1"),
         "{reason}"
     );
 }

@@ -42,7 +42,7 @@ async fn a_run_ends_with_its_summary_and_an_exit_code() {
     );
     output
         .stderr
-        .says(&["failed bad de: the engine does not answer: status 500"]);
+        .says(&["failed bad de: the engine does not respond: status 500"]);
     assert_eq!(output.code, Some(1));
 
     service.state().pages = vec![vec![step("fine", "on")]];

@@ -21,20 +21,17 @@ async fn step_refusal(client: &Client, mask: &[&str]) -> Failure {
 #[apply(on_one_database)]
 async fn the_path_that_was_probably_meant_is_named(client: Client) {
     for (path, meant) in [
-        (
-            "translation.de",
-            "; perhaps `translations.LANGUAGE` is meant.",
-        ),
+        ("translation.de", "; did you mean `translations.LANGUAGE`?"),
         (
             // In camel case, and misspelt.
             "dependencySorthand",
-            "; perhaps `dependency_shorthand` is meant, which an update ignores.",
+            "; did you mean `dependency_shorthand`? An update ignores it.",
         ),
         (
             "productId",
-            "; perhaps `product_id` is meant, which an update ignores.",
+            "; did you mean `product_id`? An update ignores it.",
         ),
-        ("Published", "; perhaps `published` is meant."),
+        ("Published", "; did you mean `published`?"),
         ("name,roles", "send one path per element"),
     ] {
         let failure = refusal(&client, &[path]).await;
@@ -45,7 +42,7 @@ async fn the_path_that_was_probably_meant_is_named(client: Client) {
     let failure = step_refusal(&client, &["translations.de.feedbackConfig"]).await;
     let description = failure.description();
     assert!(
-        description.contains("perhaps `feedback_config` is meant"),
+        description.contains("did you mean `feedback_config`?"),
         "{description}"
     );
 }
@@ -54,7 +51,7 @@ async fn the_path_that_was_probably_meant_is_named(client: Client) {
 async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
     let descriptions = |failure: Failure| failure.description().to_owned();
     let task = descriptions(refusal(&client, &["nome"]).await);
-    let meant = "is not a path that this mask may name; perhaps `name` is meant. ";
+    let meant = "is not a path that this mask may name; did you mean `name`? ";
     assert!(task.starts_with(meant), "{task}");
     let of_translation = descriptions(refusal(&client, &["translations.de.nome"]).await);
     assert!(of_translation.starts_with(meant), "{of_translation}");

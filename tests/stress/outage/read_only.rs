@@ -67,7 +67,8 @@ async fn the_error_says_that_writes_are_refused(client: &Client, known: &Task) {
             .await
             .err()
             .map(Failure::from);
-        let refused = refused.filter(|refused| refused.message.contains("accepts no writes"))?;
+        let refused = refused
+            .filter(|refused| refused.message.contains("does not currently accept writes"))?;
         refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
         Some(())
     })
