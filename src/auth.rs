@@ -1,5 +1,5 @@
-//! Authentication: the credentials of a call become its [`Caller`]. Nothing else in the
-//! service knows where an account comes from.
+//! Authentication: turns the credentials of a call into its [`Caller`]. No other module knows where
+//! an account comes from.
 
 mod claims;
 mod header;
@@ -26,7 +26,7 @@ pub enum Authenticator {
 }
 
 impl Authenticator {
-    /// Reads the caller from the headers of a request. May wait some seconds for keys.
+    /// Reads the caller from the headers of a request. May wait a few seconds for keys.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Caller, Rejection> {
         match self {
             Self::Header => header::authenticate(headers),
@@ -34,7 +34,7 @@ impl Authenticator {
         }
     }
 
-    /// The largest `authorization` that credentials need, in bytes of HTTP/2 headers.
+    /// The maximum size of an `authorization` header, in bytes of HTTP/2 headers.
     pub fn max_credential_bytes(&self) -> usize {
         match self {
             Self::Header => 0,
@@ -51,8 +51,8 @@ impl Authenticator {
     }
 }
 
-/// Why credentials are refused. The text names the metadata or claim and what is wrong, and
-/// repeats no value but times.
+/// Why credentials are refused. The text names the metadata or claim and the problem. It repeats no
+/// values except times.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// There are no credentials.

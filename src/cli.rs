@@ -59,10 +59,10 @@ use crate::{
     domain::{caller::Scope, page::PageSize},
 };
 
-/// The largest page that the contract allows.
+/// The maximum page size of the API.
 const PAGE_SIZE: i32 = PageSize::MAX.cast_signed();
 
-/// Why a command failed. Its text is one line that says what to do, and one more line for each
+/// Why a command failed. The text is one line that says what to do, and one additional line per
 /// violation of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
@@ -79,7 +79,7 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// Whether the command can succeed only with another setting or argument.
+    /// Whether the command needs another setting or argument to succeed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Service(error) => error.is_wrong_setting(),
@@ -96,7 +96,7 @@ impl CliError {
         Self::Failed(format!("cannot listen for signals: {reason}"))
     }
 
-    /// The guide is not what was read before.
+    /// The guide has changed since it was read.
     fn changed_since(guid: &str) -> Self {
         Self::Failed(format!(
             "task {guid} has changed since it was read: start again from its current state"
@@ -104,7 +104,7 @@ impl CliError {
     }
 }
 
-/// Runs a command on guides, which calls a server if there is a connection.
+/// Runs a command on guides, which calls a server if it has a connection.
 pub async fn run(
     config: &ClientCommandConfig,
     connection: Option<&ConnectionConfig>,
@@ -160,7 +160,7 @@ async fn run_command(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a command needs to be allowed to do.
+/// The scopes that a command needs.
 fn scopes(command: &ClientCommand) -> &'static [Scope] {
     match command {
         ClientCommand::Import(_)
@@ -171,7 +171,7 @@ fn scopes(command: &ClientCommand) -> &'static [Scope] {
         | ClientCommand::Keep(_)
         | ClientCommand::Restore(_)
         | ClientCommand::Alias(_) => &[Scope::Read, Scope::Write],
-        // What an existing file says is found by a dry run of its import.
+        // An existing file is compared by a dry run of its import.
         ClientCommand::Export(args) if args.out.is_some() => &[Scope::Read, Scope::Write],
         _ => &[Scope::Read],
     }

@@ -36,12 +36,12 @@ use crate::{
     terminal::print_error,
 };
 
-/// The largest message that is accepted, in bytes: the server may be set to messages of any size.
+/// The maximum size of a message, in bytes. A server may allow messages of any size.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 2_147_483_647;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longer than what the server grants a call by default.
+/// Longer than the default time limit of the server.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// Keepalive finds a server that has stopped long before [`CALL_TIMEOUT`].
+/// Keepalive detects a stopped server long before [`CALL_TIMEOUT`].
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
@@ -83,7 +83,7 @@ pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectE
     if !server.starts_with("https:") {
         return Ok(endpoint);
     }
-    // tonic uses the provider of the process. One that is already installed stays.
+    // tonic uses the provider of the process. A provider that is already installed stays.
     let _ = ring::default_provider().install_default();
     endpoint.tls_config(tls(trust)?).map_err(|error| {
         let reason = connect_error::root_cause(&error).downcast_ref();
@@ -121,7 +121,7 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
     Ok(config)
 }
 
-/// Connects immediately, so that a missing server is not retried.
+/// Connects immediately, so a missing server is not retried.
 pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, ConnectError> {
     endpoint(server, trust)?
         .connect()
@@ -129,8 +129,8 @@ pub(crate) async fn connect(server: &str, trust: &Trust) -> Result<Channel, Conn
         .map_err(|error| ConnectError::Unreachable(connect_error::message(server, &error, false)))
 }
 
-/// Pauses that double up to [`MAX_BACKOFF`]. Each is shortened at random to no less
-/// than half, so that clients that failed together do not come back together.
+/// Pauses that double up to [`MAX_BACKOFF`]. Each is shortened at random by up to half, so that
+/// clients that failed together do not retry together.
 pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
     ExponentialBuilder::new()
         .with_min_delay(retry.first_pause.min(MAX_BACKOFF) / 2)
@@ -139,7 +139,7 @@ pub(crate) fn backoff(retry: RetrySettings) -> ExponentialBuilder {
         .with_jitter()
 }
 
-/// Whether the same call may succeed another time.
+/// Whether the same call may succeed later.
 fn is_transient(status: &Status) -> bool {
     match status.code() {
         Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => true,
@@ -154,20 +154,20 @@ fn has_reason(status: &Status, reason: &str) -> bool {
     info.is_some_and(|info| info.reason == reason)
 }
 
-/// Whether the server sent this status. Only one that this client makes has a source.
+/// Whether the server sent this status. Only a status of this client has a source.
 fn is_answer(status: &Status) -> bool {
     status.source().is_none()
 }
 
-/// Whether no answer came, as the connection ended or the call timed out here. The status of a
-/// call that was not sent yet is CANCELLED, for example when the server closes a connection
-/// without a client certificate.
+/// Whether there was no response, because the connection ended or this client timed out. A call
+/// that was not sent has the status CANCELLED, for example if the server requires a client
+/// certificate.
 fn is_connection_lost(status: &Status) -> bool {
     let code = status.code();
     matches!(code, Code::Unknown | Code::Internal | Code::Cancelled) && !is_answer(status)
 }
 
-/// Whether nothing of a call has left this machine.
+/// Whether no part of a call was sent.
 fn is_unsent(status: &Status) -> bool {
     status.source().is_some_and(connect_error::is_unsent)
 }
@@ -186,7 +186,7 @@ fn may_have_taken_effect(status: &Status) -> bool {
     }
 }
 
-/// Whether the server refuses every such call of this caller.
+/// Whether the server refuses every call of this rpc by this caller.
 fn is_caller_refused(status: &Status) -> bool {
     matches!(
         status.code(),
@@ -194,7 +194,8 @@ fn is_caller_refused(status: &Status) -> bool {
     )
 }
 
-/// The metadata that names the caller. An account is restricted to the scopes; a token has its own.
+/// The metadata that names the caller. An account is restricted to these scopes; a token has its
+/// own.
 fn caller_metadata(
     connection: &ConnectionConfig,
     scopes: &[Scope],
@@ -221,14 +222,14 @@ pub(crate) struct Client {
     channel: Channel,
     caller: MetadataMap,
     connection: ConnectionConfig,
-    /// Whether the server has answered a call.
+    /// Whether the server has responded to a call.
     answered: AtomicBool,
-    /// Whether the user was told that calls are repeated.
+    /// Whether the user was told that calls are retried.
     notified: AtomicBool,
 }
 
 impl Client {
-    /// A client that connects with its first call.
+    /// A client that connects on its first call.
     pub fn new(connection: &ConnectionConfig, scopes: &[Scope]) -> Result<Self, ConnectError> {
         let caller = caller_metadata(connection, scopes);
         let caller = caller.map_err(|_| ConnectError::Credentials)?;
@@ -251,7 +252,7 @@ impl Client {
         Ok(Self { channel, ..client })
     }
 
-    /// The account, unless a token contains it.
+    /// The account, unless the caller has a token.
     pub fn account(&self) -> Option<&AccountId> {
         self.connection.account.as_ref()
     }
@@ -273,7 +274,7 @@ impl Client {
         Ok(answer.into_inner())
     }
 
-    /// Makes a call, and repeats it while its failure is transient.
+    /// Makes a call, and retries it while its failures are transient.
     pub async fn call<M: Call>(&self, message: M) -> Result<M::Answer, CallError> {
         let mut undecided = false;
         let mut lost_last = false;
@@ -288,8 +289,8 @@ impl Client {
                 if !is_lost {
                     return is_transient(status);
                 }
-                // A server of another protocol, such as TLS, ends every connection: two
-                // in a row are enough, unless this server has answered before.
+                // A server of another protocol, such as TLS, ends every connection. Two in a row
+                // are enough, unless this server has responded before.
                 !lost_before || self.answered.load(Ordering::Relaxed)
             })
             .notify(|status: &Status, _| self.print_first_repetition(status))
@@ -333,9 +334,9 @@ impl Client {
         }
     }
 
-    /// Prints a line on standard error when a call is first repeated after an outage, as the
-    /// pauses may be long. A write conflict is no outage. The loss of a connection before any
-    /// answer is not reported: the call is repeated only once after it.
+    /// Prints a line on standard error when an outage causes the first retry, because the pauses
+    /// may be long. A write conflict is not an outage. A lost connection before any response is not
+    /// reported, because its call is retried only once.
     fn print_first_repetition(&self, status: &Status) {
         let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
             || self.answered.load(Ordering::Relaxed) && is_connection_lost(status);

@@ -1,11 +1,11 @@
 //! The gRPC services: one file for each, with a method of `Call` for each rpc (decode, one store
 //! call, encode). The conversions between messages and domain values are in `messages`.
 //!
-//! *Invariant:* an rpc makes at most one store call, and none for a request with
-//! violations. UpdateTask and UpdateStep with a valid `guid` are the exception, as some of their
-//! violations depend on what is stored. The store reads the task or step, has the update decoded
-//! against it, and then refuses it with all violations, those of the mask too. ListChanges with `wait` reads
-//! again after each wait.
+//! *Invariant:* an rpc makes at most one store call, and none for a request with violations.
+//! UpdateTask and UpdateStep with a valid `guid` are exceptions, because some of their violations
+//! depend on what is stored. The store reads the task or step, decodes the update against it, and
+//! then returns all violations, including those of the mask. ListChanges with `wait` reads again
+//! after each wait.
 
 use tonic::{Request, Response, Status, service::Routes};
 
@@ -35,12 +35,12 @@ mod validations;
 pub use crate::messages::kept_guide::GUIDE_CODEC;
 pub use scope::{required_scope, rpcs};
 
-// The build script generates `SERVICES` (the names of the contract's services), `serve`, and the
+// The build script generates `SERVICES` (the names of the API's services), `serve`, and the
 // implementations of tonic's service traits, which call the methods of `Call`.
 include!(concat!(env!("OUT_DIR"), "/services.rs"));
 
-/// The services of the contract on a store. The context of each call must have its caller, checked
-/// for the scope of [`required_scope`]. A message has at most `max_message_bytes`.
+/// The services of the API on a store. The context of each call must have a caller who was checked
+/// for the [`required_scope`]. A message has at most `max_message_bytes`.
 pub fn routes(store: Store, max_message_bytes: usize) -> Routes {
     let services = Services {
         store,

@@ -1,5 +1,5 @@
-//! Conversions between messages of the contract and domain values. The services and the
-//! command line use them.
+//! Conversions between messages of the API and domain values. The services and the command line use
+//! them.
 
 pub mod authored;
 pub mod bodies;

@@ -45,19 +45,19 @@ use crate::{
 /// How often peers are pinged, and how long they may take to answer.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// At shutdown, the remaining connections are dropped after this time without calls. It leaves time to send the last
-/// responses.
+/// At shutdown, the remaining connections are dropped after this time without calls, which is
+/// enough to send the last responses.
 const DRAIN_QUIET_TIME: Duration = Duration::from_millis(500);
 const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Concurrent calls per connection.
 const MAX_CONCURRENT_STREAMS: u32 = 100;
-/// Streams that a peer may open and reset before they are seen; with more, its connection is
-/// closed. Callers with short deadlines may give up all their streams at once.
+/// How many streams a peer may open and reset before the server handles them. Above this, its
+/// connection is closed. Callers with short deadlines may reset all their streams together.
 const MAX_PENDING_RESETS: usize = 200;
 /// The largest headers of a request that are read. Headers above the limit of calls get a gRPC error; above this limit,
 /// a plain HTTP 431.
 const MAX_HEADER_BYTES: u32 = 40 * 1024;
-/// What a peer may send ahead on a stream and on a connection: messages reach 64 MB,
+/// How many bytes a peer may send ahead on a stream and on a connection. Messages may have 64 MB,
 /// and each window costs a round trip.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
@@ -106,7 +106,7 @@ pub enum StartError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Traces(#[from] TracesError),
-    /// Reflection cannot describe the contract: a bug.
+    /// Reflection cannot describe the API, which is a bug.
     #[error("cannot set up reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
 }
@@ -123,9 +123,9 @@ impl StartError {
     }
 }
 
-/// Checks what a server with these settings needs before it serves calls, and changes nothing:
-/// certificates, keys, and the database. Returns what the server would do to the schema, or
-/// each reason why it would not serve.
+/// Checks the certificates, keys and database that a server with these settings needs, without
+/// changing anything. Returns what the server would do to the schema, or each reason why it would
+/// not start.
 pub async fn check(config: &Config) -> Result<SchemaChange, Vec<StartError>> {
     let mut errors = Vec::<StartError>::new();
     errors.extend(open_tls(config).await.err().map(StartError::from));
@@ -141,8 +141,8 @@ pub async fn check(config: &Config) -> Result<SchemaChange, Vec<StartError>> {
 }
 
 impl Server {
-    /// Reads certificates and keys, and listens on the ports. Connections are accepted only
-    /// after all of this.
+    /// Reads certificates and keys, then listens on the ports. Connections are accepted only after
+    /// that.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let tls = open_tls(&config).await?;
         let authenticator = authenticator(&config.auth).await?;
@@ -319,8 +319,8 @@ async fn open_store(config: &Config) -> Result<Store, OpenError> {
     .await
 }
 
-/// Waits until all connections have ended, or there have been no calls for a moment: peers that are silent
-/// are not waited for.
+/// Waits until all connections have ended, or there have been no calls for a moment, so that silent
+/// peers do not delay the shutdown.
 async fn drain_until(
     deadline: Instant,
     serving: JoinHandle<Result<(), transport::Error>>,
@@ -345,7 +345,7 @@ async fn drain_until(
     }
 }
 
-/// The part of the grace that is kept for closing the database.
+/// The part of the grace period that is reserved for closing the database.
 fn closing_time(grace: Duration) -> Duration {
     (grace / 8).min(Duration::from_millis(500))
 }

@@ -1,9 +1,9 @@
 //! The automatic translation process: lists what a server has to translate, translates
 //! it with an engine, and writes it back.
 //!
-//! *Invariant:* an item is written whole or not at all, and never over a lock: the server
-//! checks that in the transaction that writes it. So a run may be interrupted at any
-//! time, and two may run at once.
+//! *Invariant:* an item is written completely or not at all, and never over a lock. The server
+//! checks the lock in the transaction that writes the item. A run may be interrupted at any time,
+//! and several runs may be concurrent.
 
 mod engine;
 mod html;

@@ -1,5 +1,5 @@
-//! What the claims of a token must be. Only the holder of a token with a valid signature learns
-//! which one is wrong.
+//! The requirements for the claims of a token. Only the holder of a token with a valid signature
+//! learns which claim is wrong.
 
 use std::{
     fmt::Display,
@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::{Caller, Rejection, Scope, Subject, jwt::refuse_claims};
 use crate::domain::ids::AccountId;
 
-/// How far clocks may differ, in seconds.
+/// The tolerated clock difference, in seconds.
 const LEEWAY: f64 = 30.0;
 
-/// The claims that count, of any type, so that a wrong one can be named. `null` counts as missing. A
-/// claim that is there twice is refused.
+/// The claims that are checked. They may have any type, so that an error can name the claim. `null`
+/// counts as missing. A repeated claim is refused.
 #[derive(Deserialize)]
 pub(super) struct Claims {
     exp: Option<Value>,
@@ -30,7 +30,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// The caller, if the token is from the issuer, for the audience, and valid at this time.
+    /// The caller, if the token is from the issuer, for the audience, and currently valid.
     pub fn caller(
         &self,
         issuer: &str,
@@ -61,7 +61,7 @@ impl Claims {
         })
     }
 
-    /// Checks `exp` and `nbf`. The parts of a second may be given.
+    /// Checks `exp` and `nbf`, which may have fractions of a second.
     fn check_time(&self, now: f64) -> Result<(), Rejection> {
         const TIME: &str = "a number of seconds since 1970";
         let exp = match &self.exp {
@@ -86,7 +86,7 @@ impl Claims {
         }
     }
 
-    /// Checks that `aud` is the audience, or a list with it.
+    /// Checks that `aud` is the audience or a list that contains it.
     fn check_audience(&self, audience: &str) -> Result<(), Rejection> {
         let problem = match &self.aud {
             Some(Value::String(aud)) if aud == audience => return Ok(()),
@@ -120,7 +120,7 @@ fn string<'a>(name: &str, claim: &'a Option<Value>, expected: &str) -> Result<&'
     }
 }
 
-/// A time for a message; one that cannot be written is shown as seconds.
+/// A time for a message. A time that cannot be formatted is shown as seconds.
 fn time(seconds: f64) -> String {
     /// The end of the year 9999.
     const LAST: f64 = 253_402_300_799.0;

@@ -5,8 +5,8 @@ use http::HeaderMap;
 use super::{Caller, Rejection, Scope, Subject};
 use crate::domain::ids::AccountId;
 
-/// Reads the caller from trusted metadata. With `x-scopes` a caller has exactly the scopes that
-/// it names, without it every scope. A misspelt `x-scopes` is refused.
+/// Reads the caller from trusted metadata. A caller has exactly the scopes that `x-scopes` names,
+/// or every scope without `x-scopes`. A misspelled `x-scopes` is refused.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = match values(headers, "x-account-id")[..] {
         [] => {
@@ -37,7 +37,7 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     match values(headers, "x-scopes")[..] {
-        // A caller whose scopes are limited must not get all of them because of a typo.
+        // A typo must not give a limited caller every scope.
         [] if headers.keys().any(|name| is_misspelt_scopes(name.as_str())) => Err(invalid(
             "x-scopes is missing, but the metadata has a similar name, such as x-scope: send \
              x-scopes",
@@ -45,7 +45,7 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
         [] => Ok(Scope::ALL.to_vec()),
         [Some(scopes)] => Ok(Scope::parse_list(scopes)),
         [None] => Err(invalid("x-scopes must be printable ASCII")),
-        // The second list could add scopes to the first.
+        // A second list could add scopes to the first.
         _ => Err(invalid("x-scopes must be sent at most once")),
     }
 }
@@ -60,7 +60,7 @@ fn invalid(message: &'static str) -> Rejection {
     Rejection::Invalid(message.into())
 }
 
-/// The values of a header; `None` for one that is not printable ASCII.
+/// The values of a header; `None` for a value that is not printable ASCII.
 fn values<'a>(headers: &'a HeaderMap, name: &str) -> Vec<Option<&'a str>> {
     let values = headers.get_all(name).iter();
     values.map(|value| value.to_str().ok()).collect()

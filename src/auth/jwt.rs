@@ -24,12 +24,13 @@ const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
 const MISSING: &str =
     "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`";
-/// The one answer to every token without a valid signature: details would help an attacker.
+/// The only response to tokens without a valid signature, because details would help an attacker.
 const REFUSED: &str = "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server";
-/// The answer to a header without the form of RFC 6750, such as a token without its scheme.
+/// The response to a header that does not have the form of RFC 6750, such as a token without its
+/// scheme.
 const MALFORMED: &str = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
-/// What the log says of a text that is no token.
+/// What the log says about a text that is not a token.
 const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not supported";
 
 /// Verifies tokens.
@@ -65,7 +66,7 @@ impl Tokens {
     }
 }
 
-/// The claims of a token that the key has signed.
+/// The claims of a token, if the key has signed it.
 fn claims(token: &str, key: &Key) -> Result<Claims, Rejection> {
     let mut validation = Validation::new(key.algorithm);
     // `Claims` checks them all.
@@ -107,7 +108,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
     }
 }
 
-/// Checks what `jsonwebtoken` reads of a header and does not check. No critical extension
+/// Checks the parts of a header that `jsonwebtoken` reads but does not check. No critical extension
 /// is supported (RFC 7515, section 4.1.11).
 fn check_header(header: &Header) -> Result<(), Rejection> {
     let is_known = |typ: &String| TOKEN_TYPES.iter().any(|it| typ.eq_ignore_ascii_case(it));
@@ -122,7 +123,7 @@ fn check_header(header: &Header) -> Result<(), Rejection> {
     }
 }
 
-/// Refuses a token without a valid signature, or whose signature cannot be checked.
+/// Refuses a token whose signature is invalid or cannot be checked.
 fn refuse(problem: &str) -> Rejection {
     log(problem);
     Rejection::Invalid(REFUSED.into())
@@ -134,8 +135,8 @@ pub(super) fn refuse_claims(problem: &str, message: &str) -> Rejection {
     Rejection::Invalid(format!("authorization is not accepted: {message}").into())
 }
 
-/// Logs each problem at level `info` at most once in [`LOG_INTERVAL`], as any caller can send such
-/// tokens, and always at `debug`. A problem never quotes the token.
+/// Logs each problem at level `debug`, and at level `info` at most once per [`LOG_INTERVAL`],
+/// because any caller can send bad tokens. A problem never quotes the token.
 fn log(problem: &str) {
     static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,5 @@
-//! The keys that tokens are checked with. Those of a file or URL are read again at intervals, and
-//! when a token has an unknown key id. When they cannot be read, or none is usable, the old ones
-//! stay.
+//! The keys that verify tokens. A file or URL is read again at intervals, and when a token has an
+//! unknown key id. If it cannot be read or has no usable key, the old keys stay in use.
 
 mod parse;
 
@@ -23,16 +22,16 @@ use crate::{
     reload::{FILE_INTERVAL, Reloaded, Source},
 };
 
-/// How often a URL is fetched again, so that a key that the issuer has withdrawn is dropped.
+/// How often a URL is fetched again, to drop keys that the issuer has withdrawn.
 const URL_INTERVAL: Duration = Duration::from_secs(10 * 60);
-/// The minimum time between readings for unknown key ids: callers who invent them must not flood
+/// The minimum time between readings for unknown key ids. Callers who invent key ids must not flood
 /// the issuer.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
-/// Shorter than [`MIN_INTERVAL`], so that one reading runs at a time.
+/// Shorter than [`MIN_INTERVAL`], so only one reading runs at a time.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// Why there are no keys that verify or sign tokens. Its text is one line.
+/// Why there are no keys to verify or sign tokens. The text is one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct KeyError {
@@ -168,7 +167,7 @@ async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
 pub(super) type Keys = Reloaded<KeySource>;
 
 impl Keys {
-    /// Reads or fetches the keys; there must be one.
+    /// Reads or fetches the keys, and fails without a usable one.
     pub async fn read_or_fetch(source: &KeySource) -> Result<Arc<Self>, KeyError> {
         let interval = match source {
             KeySource::Secret(_) => None,

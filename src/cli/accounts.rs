@@ -54,7 +54,7 @@ fn time(Timestamp(micros): Timestamp) -> String {
     }))
 }
 
-/// Asks whether an account shall be deleted, and says so if not.
+/// Asks for confirmation to delete an account, and prints a line if it is denied.
 pub fn agrees_to_delete_account(account: &AccountSummary) -> Result<bool, CliError> {
     confirm::require_terminal(NEEDS_FORCE)?;
     out::print_note(&table(COLUMNS, &[row(account)]));

@@ -1,8 +1,8 @@
-//! `expertise apply`: makes the account have the guides of files.
+//! `expertise apply`: makes the guides of an account match files.
 //!
-//! A file is of the task with its guid, or else with its external id. What is left out of it returns
-//! to its default, and steps that it leaves out are deleted. So a second run finds every guide
-//! unchanged.
+//! A file describes the task with its guid, or else with its external id. Fields that it leaves out
+//! return to their defaults, and steps that it leaves out are deleted, so a second run changes
+//! nothing.
 
 mod applied;
 mod files;
@@ -69,7 +69,8 @@ pub struct ApplyArgs {
 const NEEDS_FORCE: &str = "apply --prune asks for confirmation, but there is no terminal: use \
     --force to delete without asking, or --dry-run";
 
-/// Fails where the command would have to ask and cannot, or would delete what single files lack.
+/// Fails if the command would need to ask without a terminal, or if `--prune` is used with single
+/// files.
 pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
     if args.prune
         && !args
@@ -88,8 +89,8 @@ pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
     }
 }
 
-/// Applies files. Nothing is written unless every one of them is a document. A guide that is
-/// blocked or refused does not stop the others, but nothing is pruned then.
+/// Applies files. Nothing is written unless every file is a valid document. A guide that is blocked
+/// or refused does not stop the others, but then nothing is pruned.
 pub(super) async fn apply(
     client: &Client,
     args: &ApplyArgs,
@@ -115,8 +116,8 @@ pub(super) async fn apply(
     let is_new = |guide: &&mut ApplyGuide| guide.stored.is_none();
     let mut new: Vec<_> = guides.iter_mut().filter(is_new).collect();
     while !new.is_empty() {
-        // A guide comes after those that it refers to, so that it has all of its steps from the
-        // beginning. Of guides that refer to each other, the first is created without some of them.
+        // A guide comes after the guides that it refers to, so that it can be created with all its
+        // steps. In a cycle of guides, the first is created without some of its steps.
         let is_ready =
             |guide: &&mut ApplyGuide| args.dry_run || !run.ids.refers_to_pending(&guide.document);
         let next = new.iter().position(is_ready).unwrap_or(0);
@@ -138,20 +139,20 @@ pub(super) async fn apply(
 
 struct ApplyGuide {
     file: GuideFile,
-    /// The document; it has the account's ids as far as the account has the guide.
+    /// The document, with the account's ids for the parts that the account has.
     document: TaskDocument,
-    /// The guide as the account has it.
+    /// The stored guide.
     stored: Option<StoredGuide>,
     /// The guide as it was last applied.
     applied: Option<AppliedState>,
     /// Lines about what was done to the document.
     notes: Vec<String>,
-    /// What has changed by other means and is merged with the document.
+    /// The changes by other means that were merged into the document.
     merged: Vec<Change>,
-    /// What the file says, if it is to be written again with what was merged.
+    /// The document of the file, if the file must be rewritten after a merge.
     said: Option<TaskDocument>,
     needs_update: bool,
-    /// The report of its creation, if it was created without some of its steps.
+    /// The report of its creation, if some of its steps are still missing.
     created: Option<ImportedGuide>,
 }
 
@@ -165,7 +166,7 @@ struct ApplyRun<'a> {
 }
 
 impl ApplyRun<'_> {
-    /// Reads what the account has of the guide of a file.
+    /// Reads the stored guide of a file.
     async fn read_stored(
         &mut self,
         file: GuideFile,
@@ -209,8 +210,8 @@ impl ApplyRun<'_> {
         Ok(guide)
     }
 
-    /// Blocks a guide whose file would take back what somebody else has done, or says what never
-    /// changes.
+    /// Blocks a guide if its file would revert someone else's changes or change fields that never
+    /// change.
     async fn check(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
         let Some(stored) = &guide.stored else {
             return Ok(());
@@ -231,8 +232,8 @@ impl ApplyRun<'_> {
         Ok(())
     }
 
-    /// Creates or updates a guide, and reports it. One that is created without some of its steps is
-    /// reported when it has them.
+    /// Creates or updates a guide, and reports it. A guide that is created without some of its
+    /// steps is reported once it has them.
     async fn write(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
         match (self.send(guide).await, guide.created.take()) {
             (Ok(created), None) if guide.needs_update => guide.created = Some(created),
@@ -252,8 +253,8 @@ impl ApplyRun<'_> {
         Ok(())
     }
 
-    /// Writes a guide. Steps that refer to guides which are created later are left out of a new one,
-    /// which then needs an update.
+    /// Writes a guide. If it is new, steps that refer to guides that are created later are left
+    /// out, and it needs an update.
     async fn send(&mut self, guide: &mut ApplyGuide) -> Result<ImportedGuide, CliError> {
         let (is_new, dry_run) = (guide.stored.is_none(), self.args.dry_run);
         let mut document = guide.document.clone();
@@ -306,7 +307,7 @@ impl ApplyRun<'_> {
         }
         if dry_run {
             if !is_unchanged {
-                // Steps that were left out of a new guide are counted, and not checked.
+                // Steps that were left out of a new guide are counted but not checked.
                 let shown = if is_new { document } else { after.document };
                 imported.findings = Some(Findings::of(self.client, shown).await);
             }
@@ -316,7 +317,7 @@ impl ApplyRun<'_> {
             applied::write_merged(&guide.file, said, &after.document)?;
         }
         if is_new {
-            // The ids of its managed tasks may be needed by other guides.
+            // Other guides may need the ids of its managed tasks.
             self.ids.remove_pending(&guide.document);
             self.ids.adopt(&mut guide.document, &after.document, None);
             guide.stored = Some(after);
@@ -327,7 +328,7 @@ impl ApplyRun<'_> {
         Ok(imported)
     }
 
-    /// Keeps a guide as it was written or found, so that later changes are noticed.
+    /// Saves the state of a guide as a revision, to detect later changes.
     async fn keep_applied(&self, guide: &ApplyGuide, imported: &mut ImportedGuide) {
         let etag = imported.answer.guide_etag.clone();
         if guide
@@ -345,8 +346,8 @@ impl ApplyRun<'_> {
         }
     }
 
-    /// Imports a document, over a guide that has not changed since it was read. Only titles of subtask
-    /// steps may have changed, because this run may have renamed their tasks.
+    /// Imports a document if the guide has not changed since it was read. Titles of subtask steps
+    /// may have changed, because this run may have renamed their tasks.
     async fn import(
         &self,
         stored: Option<&StoredGuide>,

@@ -17,7 +17,8 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ChangesArgs {
-    /// Only changes of this task and its steps: its guid, or its name if no other task has it; it may be deleted
+    /// Only list changes to this task and its steps, by guid or unique name; the task may be
+    /// deleted
     pub task: Option<TaskRef>,
     /// Wait for further changes until Ctrl-C
     #[arg(long)]
@@ -27,19 +28,19 @@ pub struct ChangesArgs {
     pub since: String,
 }
 
-/// Stands for the start of the changes that are kept.
+/// Means the oldest change that is kept.
 const OLDEST: &str = "oldest";
-/// How long the server waits for changes. Proxies end calls that are silent for a minute.
+/// How long the server waits for changes. Some proxies end calls that are silent for a minute.
 const WAIT: prost_types::Duration = prost_types::Duration {
     seconds: 30,
     nanos: 0,
 };
-/// How long a list waits, once, for changes that somebody else is putting in order.
+/// How long a list waits once for changes that are still being put in order.
 const ORDER_WAIT: prost_types::Duration = prost_types::Duration {
     seconds: 2,
     nanos: 0,
 };
-/// The pause before a call is made again whose repetitions have all failed.
+/// The pause after all retries of a call have failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) async fn changes(
@@ -80,19 +81,20 @@ pub(super) async fn changes(
     outcome.map_err(|error| with_advice(client, error))
 }
 
-/// Reads the changes after a cursor, which advances with what is printed.
+/// Reads the changes after a cursor, which advances as they are printed.
 struct ChangeReader<'a> {
     client: &'a Client,
     format: Format,
     request: ListChangesRequest,
-    /// The names of the tasks of a page, or the ids of those that no longer exist.
+    /// The names of the tasks of a page, or their ids if they no longer exist.
     names: HashMap<String, String>,
     /// Whether a page was read and printed.
     has_read: bool,
 }
 
 impl ChangeReader<'_> {
-    /// Prints what there is. With `follow`, it goes on until Ctrl-C or until nobody reads the output.
+    /// Prints the changes. With `follow`, continues until Ctrl-C or until the reader closes the
+    /// output.
     async fn read(&mut self, follow: bool) -> Result<(), CliError> {
         let interrupt = || signal(SignalKind::interrupt()).map_err(CliError::cannot_listen);
         // Without `follow`, Ctrl-C ends the process.
@@ -135,7 +137,7 @@ impl ChangeReader<'_> {
         }
     }
 
-    /// Reads a page, and looks up the names that its lines need.
+    /// Reads a page, and looks up the task names that its lines need.
     async fn next_page(&mut self) -> Result<ListChangesResponse, CliError> {
         let request = self.request.clone();
         let page = self.client.call(request).await?;
@@ -146,7 +148,7 @@ impl ChangeReader<'_> {
         Ok(page)
     }
 
-    /// Reads the names of the tasks of a page as they are now.
+    /// Reads the current names of the tasks of a page.
     async fn look_up_names(&mut self, changes: &[Change]) -> Result<(), CliError> {
         self.names.clear();
         for change in changes {
@@ -162,8 +164,8 @@ impl ChangeReader<'_> {
         Ok(())
     }
 
-    /// Prints the changes of a page, and advances the cursor. Returns whether somebody
-    /// reads the output.
+    /// Prints the changes of a page, and advances the cursor. Returns whether the output still has
+    /// a reader.
     fn print(&mut self, page: ListChangesResponse) -> Result<bool, CliError> {
         let mut lines = String::new();
         for change in &page.changes {
@@ -176,7 +178,7 @@ impl ChangeReader<'_> {
             lines = lines + &line + "\n";
         }
         let is_read = out::print_to_reader(&lines)?;
-        // What nobody read is listed again.
+        // Changes that nobody has read are listed again.
         if is_read {
             self.request.cursor = page.next_cursor;
             self.request.start = ChangeStart::Unspecified.into();
@@ -185,7 +187,7 @@ impl ChangeReader<'_> {
         Ok(is_read)
     }
 
-    /// When, who, what, which guide, and which fields.
+    /// The time, author, change, guide and fields.
     fn line(&self, change: &Change) -> String {
         let Change { task, step, .. } = change;
         let name = self.names.get(task).unwrap_or(task);
@@ -224,7 +226,7 @@ impl ChangeReader<'_> {
     }
 }
 
-/// A cursor that the server refuses is an argument here.
+/// Here, a refused cursor is a wrong argument.
 fn with_advice(client: &Client, error: CliError) -> CliError {
     let refused = match &error {
         CliError::Refused(refused) => refused.reason.as_str(),

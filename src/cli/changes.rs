@@ -1,4 +1,4 @@
-//! The differences between a stored guide and what it is about to become.
+//! The differences between a stored guide and its next state.
 
 mod print;
 mod value_lines;
@@ -22,12 +22,12 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Change {
     pub kind: ChangeKind,
-    /// The guid of the task; empty for one that is created.
+    /// The guid of the task; empty for a new task.
     pub task: String,
-    /// The guid of the step; empty for the task itself, and for a step that is created.
+    /// The guid of the step; empty for the task itself and for a new step.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step: String,
-    /// The place of the step, counted from 1; 0 for the task itself.
+    /// The position of the step, counted from 1; 0 for the task itself.
     #[serde(skip_serializing_if = "is_zero")]
     pub place: usize,
     /// The title of the step, or the name of the task.
@@ -35,13 +35,13 @@ pub(super) struct Change {
     /// The path of the field; empty for the whole task or step.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// What the field has; absent if nothing.
+    /// The old value of the field; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What it will have; absent if nothing.
+    /// The new value of the field; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The place of the step that still leads to a task which is managed no longer.
+    /// The position of the step that still leads to a task that is no longer managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtask_step: Option<usize>,
 }
@@ -52,9 +52,9 @@ pub(super) struct Change {
 pub(super) enum ChangeKind {
     #[default]
     Changed,
-    /// A step, or a managed task with its steps, is created.
+    /// A step, or a managed task with its steps, was created.
     Added,
-    /// A step is deleted, or a task is managed no longer.
+    /// A step was deleted, or a task is no longer managed.
     Removed,
     Moved,
 }
@@ -80,7 +80,7 @@ impl Change {
         }
     }
 
-    /// A change of a whole step, which stands at this index.
+    /// A change of a whole step at this index.
     fn of_step(kind: ChangeKind, task: &str, index: usize, step: &Step) -> Self {
         Self {
             step: step.guid.clone(),
@@ -99,7 +99,7 @@ fn is_zero(place: &usize) -> bool {
     *place == 0
 }
 
-/// The differences between a stored guide and what becomes of it.
+/// The differences between a stored guide and its next state.
 pub(super) fn between(stored: &TaskDocument, planned: &TaskDocument) -> Vec<Change> {
     let mut changes = Vec::new();
     add_task(&compare(stored, planned), &mut changes);
@@ -169,7 +169,7 @@ fn add_step(
     }
 }
 
-/// Adds the fields in which two messages of this type differ.
+/// Adds the fields that differ between two messages of this type.
 fn add_fields<M: Message>(
     name: &str,
     subject: &Change,

@@ -1,4 +1,4 @@
-//! The command line: its subcommands, and what they have in common.
+//! The subcommands, and the arguments that they share.
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -92,7 +92,7 @@ pub enum Command {
         check: bool,
         #[command(flatten)]
         settings: Box<ServerSettings>,
-        /// The settings as a file, secrets masked.
+        /// The settings as a file, with secrets masked.
         #[arg(skip)]
         effective: String,
     },
@@ -143,7 +143,7 @@ pub enum AccountsAction {
     Delete,
 }
 
-/// A command on guides, with how a server is called.
+/// A command on guides, and the connection to the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCommandConfig {
     connection: ConnectionConfig,
@@ -190,7 +190,7 @@ pub enum ClientCommand {
 }
 
 impl Command {
-    /// Reads command line, environment and file of this process.
+    /// Reads the command line, environment and settings file of this process.
     pub fn from_process(version: String) -> Result<Self, ConfigError> {
         let matches = config::read(command_line(version))?;
         let CommandLine { server, command } = CommandLine::from_arg_matches(&matches)?;
@@ -219,7 +219,7 @@ impl ClientCommandConfig {
     }
 }
 
-/// Each command has the settings of a connection and, unless it has its own, `--format`.
+/// Each command has the connection settings, and `--format` unless it defines its own.
 impl Subcommand for ClientCommandConfig {
     fn augment_subcommands(program: clap::Command) -> clap::Command {
         let commands = ClientCommand::augment_subcommands(clap::Command::new("commands"));

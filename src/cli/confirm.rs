@@ -1,10 +1,10 @@
-//! Questions to the person at the terminal.
+//! Asks the user at the terminal.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::CliError;
 
-/// Fails with this message where there is nobody to ask.
+/// Fails with this message without a terminal.
 pub(super) fn require_terminal(message: &'static str) -> Result<(), CliError> {
     match is_terminal() {
         true => Ok(()),
@@ -12,21 +12,21 @@ pub(super) fn require_terminal(message: &'static str) -> Result<(), CliError> {
     }
 }
 
-/// Printed when the person does not agree to a deletion.
+/// Printed when the user does not confirm a deletion.
 pub(super) const NOTHING_DELETED: &str = "Nothing was deleted.";
 
-/// Whether there is a person to ask.
+/// Whether the user can be asked.
 pub(super) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question that only `y` or `yes` agrees to.
+/// Asks a question, which only `y` or `yes` confirms.
 pub(super) fn agrees(question: &str) -> bool {
     let answer = ask(&format!("{question} [y/N] "));
     matches!(answer.as_str(), "y" | "yes")
 }
 
-/// Asks a question. The answer is in lower case, and empty if there is none.
+/// Asks a question. The answer is in lower case; empty if there is none.
 pub(super) fn ask(question: &str) -> String {
     let mut error = io::stderr();
     let _ = write!(error, "{question}").and_then(|()| error.flush());

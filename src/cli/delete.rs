@@ -34,10 +34,10 @@ pub struct DeleteArgs {
 const NEEDS_FORCE: &str = "delete asks for confirmation, but there is no terminal: use --force to \
     delete without asking";
 
-/// The most references that are shown of a task.
+/// The maximum number of references to a task that are shown.
 const MAX_REFERENCES: usize = 20;
 
-/// Fails where the command would have to ask and cannot.
+/// Fails if the command would need to ask without a terminal.
 pub(super) fn check(args: &DeleteArgs) -> Result<(), CliError> {
     match args.force {
         true => Ok(()),
@@ -45,7 +45,7 @@ pub(super) fn check(args: &DeleteArgs) -> Result<(), CliError> {
     }
 }
 
-/// Deletes tasks with their steps. Nothing is deleted unless all of them are found.
+/// Deletes tasks with their steps. If any task is not found, nothing is deleted.
 pub(super) async fn delete(
     client: &Client,
     args: &DeleteArgs,
@@ -85,7 +85,7 @@ pub(super) async fn delete(
     results.end(None)
 }
 
-/// Says which managed tasks stay although the tasks that managed them are deleted.
+/// Prints which managed tasks remain after the tasks that managed them were deleted.
 fn print_left(client: &Client, guids: Vec<&str>) {
     let what = match guids.len() {
         0 => return,
@@ -96,7 +96,7 @@ fn print_left(client: &Client, guids: Vec<&str>) {
     print_error(&format!("{what}; to delete them as well: {command}"));
 }
 
-/// What becomes of the history of deleted tasks.
+/// What happens to the history of deleted tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeletedHistory {
     /// The tasks can be restored for as long as the server keeps it.
@@ -105,7 +105,7 @@ pub(super) enum DeletedHistory {
     Purged,
 }
 
-/// Lists tasks and asks whether they shall be deleted.
+/// Lists tasks, and asks for confirmation to delete them.
 pub(super) fn agrees_to_delete(tasks: &[Task], history: DeletedHistory) -> bool {
     for task in tasks {
         print_error(&format!("  {}", description(task)));
@@ -125,9 +125,9 @@ pub(super) fn description(task: &Task) -> String {
     format!("{}: {name}, {steps}", task.guid)
 }
 
-/// Deletes tasks as they were read, prints what became of each, and returns the ids of those that
-/// are deleted. A task whose own fields or step list changed is kept; edits of its steps are not
-/// noticed. Tasks that refer to each other are deleted in the order that this allows.
+/// Deletes tasks, prints the result for each, and returns the ids of the deleted ones. A task is
+/// kept if its own fields or its list of steps have changed since it was read; edits of its steps
+/// are not detected. A task is deleted after the tasks that refer to it.
 pub(super) async fn delete_all(
     client: &Client,
     tasks: Vec<Task>,
@@ -171,7 +171,7 @@ async fn delete_one(
         purge_history: history == DeletedHistory::Purged,
     };
     match client.call(message).await {
-        // An attempt whose answer was lost has deleted it.
+        // An earlier attempt, whose response was lost, has deleted it.
         Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => {
             Ok(DeleteTaskResponse::default())
         }
@@ -201,7 +201,7 @@ fn json(task: &Task) -> Value {
     json!({"guid": task.guid, "name": task.name, "steps": task.steps.len()})
 }
 
-/// Says why a task is not deleted, and what refers to it.
+/// Prints why a task is not deleted, and what refers to it.
 async fn print_kept(
     client: &Client,
     task: &Task,
@@ -214,7 +214,7 @@ async fn print_kept(
     };
     let reason = match references.is_empty() {
         true => error.to_string(),
-        // Without the server's list of ids: the lines below name these steps.
+        // Without the server's list of ids, because the lines below name these steps.
         false => format!("{} ({})", error.message, error.reason),
     };
     let lines = references.iter().map(|reference| {
@@ -235,8 +235,8 @@ async fn print_kept(
     results.add_failure(&text, &with_members(json(task), members))
 }
 
-/// The first references that prevent the deletion of a task. Its own steps do not. Empty if they
-/// cannot be read: the refusal is shown anyway.
+/// The first references that prevent the deletion of a task, which excludes references by its own
+/// steps. Empty if they cannot be read, because the refusal is printed anyway.
 async fn references(client: &Client, task: &str) -> Vec<Reference> {
     let message = ListReferencesRequest {
         task: task.to_owned(),

@@ -38,10 +38,10 @@ pub struct DiffArgs {
     pub absent_steps: Option<AbsentSteps>,
 }
 
-/// Exit code when an import would change something.
+/// The exit code if an import would change something.
 const EXIT_CHANGED: u8 = 1;
 
-/// Exit code when it is not known what an import would change.
+/// The exit code if the comparison failed.
 pub(super) const EXIT_FAILED: u8 = 2;
 
 /// Shows what an import of a document would change, or how two states of a stored guide differ. The
@@ -85,7 +85,7 @@ pub(super) async fn diff(
     })
 }
 
-/// Compares two states of a guide, by default with the one that it is in now.
+/// Compares two states of a guide, by default with its current state.
 async fn diff_stored(
     client: &Client,
     base: &GuideRef,
@@ -130,7 +130,7 @@ async fn diff_file(
     }
     let message = ImportTaskRequest {
         document: Some(file.document.clone()),
-        // Without the flag, steps that are left out are shown as deleted.
+        // Without the flag, omitted steps are shown as deleted.
         absent_steps: absent_steps.unwrap_or(AbsentSteps::Delete).into(),
         match_external_ids: true,
         ..ImportTaskRequest::default()

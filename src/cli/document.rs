@@ -1,5 +1,5 @@
-//! Messages of the contract as JSON: protobuf's mapping, with the field names of the contract and
-//! in its order, so that equal messages are equal texts.
+//! Messages of the API as JSON, in the mapping of protobuf with the field names and order of the
+//! proto files, so that equal messages have equal texts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,8 +22,7 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 /// A byte-order mark, with which some editors begin a file.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Reads a document. An unknown or repeated field is an error that names it, and so is a number
-/// that would be rounded.
+/// Reads a document. Unknown or repeated fields, and numbers that would be rounded, are errors.
 pub(super) fn parse(text: &str) -> Result<TaskDocument, String> {
     let text = text.trim_start_matches(BYTE_ORDER_MARK);
     let descriptor = descriptor("TaskDocument");
@@ -35,7 +34,7 @@ pub(super) fn parse(text: &str) -> Result<TaskDocument, String> {
         DynamicMessage::deserialize_with_options(descriptor.clone(), deserializer, &options)
             .and_then(|message| json.end().map(|()| message))
             .map_err(|error| {
-                // Where the text is not JSON, the path says nothing.
+                // If the text is not JSON, the path is meaningless.
                 let path = match track.path().to_string().as_str() {
                     path if error.is_data() && path != "." => format!("{path}: "),
                     _ => String::new(),
@@ -54,7 +53,7 @@ fn no_guide(problem: &str) -> String {
     format!("it is not a guide: {}", sanitize(problem))
 }
 
-/// A text as a tree whose values know their places; `None` if it is not JSON.
+/// A text as a tree whose values have positions; `None` if it is not JSON.
 pub(super) fn ast(text: &str) -> Option<ast::Value<'_>> {
     let parsed = parse_to_ast(text, &Default::default(), &ParseOptions::default());
     parsed.ok()?.value
@@ -67,7 +66,7 @@ pub(super) fn line_at(text: &str, offset: usize) -> usize {
 }
 
 /// Finds a name that is repeated within an object, in either spelling of a field, or a number that
-/// would be rounded: its problem and its offset.
+/// would be rounded. Returns the problem and its offset.
 fn check(value: &ast::Value<'_>, shape: &JsonShape, path: &str) -> Result<(), (String, usize)> {
     match value {
         ast::Value::Object(object) => {
@@ -110,7 +109,7 @@ fn join(path: &str, name: &str, separator: &str) -> String {
     }
 }
 
-/// Whether a whole number has no float of its value.
+/// Whether no float has exactly the value of a whole number.
 fn is_rounded(number: &str) -> bool {
     let is_whole = number
         .bytes()
@@ -119,7 +118,7 @@ fn is_rounded(number: &str) -> bool {
     is_whole && number.parse::<i128>().ok() != Some(float as i128)
 }
 
-/// A document as text that [`parse`] reads.
+/// A document as text for [`parse`].
 pub(super) fn text(document: &TaskDocument) -> String {
     escape_formatting(&(message_text("TaskDocument", document) + "\n"))
 }
@@ -150,7 +149,7 @@ pub(super) fn from_json<M: Message + Default>(name: &str, value: &Value) -> Opti
     message_json::from_json(descriptor(name), value)
 }
 
-/// A value of a message on one line.
+/// A value in a message, on one line.
 pub(super) fn value_text(value: &Value) -> String {
     serde_json::to_string(&Ordered(value, &JsonShape::Value)).unwrap_or_default()
 }
@@ -160,14 +159,14 @@ fn descriptor(name: &str) -> MessageDescriptor {
     message_json::descriptor(name).expect("a message of the contract")
 }
 
-/// What a value is, which decides the order in which it is written.
+/// The kind of a value, which decides the order of its members.
 #[derive(Clone)]
 enum JsonShape {
-    /// A message of the contract: its fields in their order.
+    /// A message of the API, whose fields keep their order.
     Message(MessageDescriptor),
-    /// A map, whose keys are ordered.
+    /// A map, whose keys are sorted.
     Map(Box<JsonShape>),
-    /// Any JSON, whose numbers are floats. The members of objects in it are ordered by name.
+    /// Any JSON, whose numbers are floats. Members of objects are sorted by name.
     Value,
     Scalar,
 }
@@ -187,7 +186,7 @@ impl JsonShape {
         }
     }
 
-    /// The name in the contract and the shape of an object's member.
+    /// The name of an object's member in the API, and its shape.
     fn member(&self, name: &str) -> (String, Self) {
         match self {
             Self::Message(message) => {

@@ -37,12 +37,12 @@ use crate::{
     terminal::shell_word,
 };
 
-/// The editor where neither a flag nor the environment names one.
+/// The editor if neither a flag nor the environment names one.
 const DEFAULT_EDITOR: &str = "vi";
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct EditArgs {
-    /// The guid of the task, or its name if no other task has it
+    /// The guid or unique name of a task
     pub task: TaskRef,
     /// The command of the editor, which receives the path of the file [default: $VISUAL, else $EDITOR, else vi]
     #[arg(long, value_name = "COMMAND", value_parser = value::text)]
@@ -65,17 +65,17 @@ impl EditArgs {
     }
 }
 
-/// How often a text may be refused where nobody is at a terminal: a script in place of an editor
-/// could loop forever.
+/// How often a text may be refused without a terminal. A script instead of an editor could loop
+/// forever.
 const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
 const ALL_IGNORED: &str = "nothing was changed: all edited fields are ignored";
 
-/// How often changes that others make while a text is written are merged.
+/// How often concurrent changes of others are merged.
 const MAX_MERGES: u32 = 5;
 
-/// Edits a guide as a document in an editor. A text that is refused comes back to the editor with
-/// the errors. One that is given up stays in a file.
+/// Edits a guide as a document in an editor. A refused text returns to the editor with its errors.
+/// An abandoned text stays in a file.
 pub(super) async fn edit(
     client: &Client,
     args: &EditArgs,
@@ -84,7 +84,7 @@ pub(super) async fn edit(
     let guid = guides::find(client, &args.task).await?.to_string();
     let stored = guides::read(client, &guid).await?;
     let file = EditedFile::new(&document::text(&authored(&stored.document)))?;
-    // Ctrl-C in an editor must not end this program, which still has to name the file.
+    // Ctrl-C in an editor must not end this program, which must still print the path of the file.
     let _interrupts = signal(SignalKind::interrupt()).map_err(CliError::cannot_listen)?;
     let mut session = EditSession {
         client,
@@ -95,18 +95,18 @@ pub(super) async fn edit(
     session.run(file).await
 }
 
-/// What became of an edited text.
+/// The outcome of an edited text.
 enum Outcome {
     Imported(Box<ImportedGuide>),
-    /// It changes nothing in the guide.
+    /// The text changes nothing in the guide.
     Unchanged,
-    /// It comes back to the editor.
+    /// The text returns to the editor.
     Refused {
         reason: String,
-        /// In place of the text: it has what others have changed.
+        /// The text, merged with the changes of others.
         text: Option<String>,
     },
-    /// It is not imported, for this reason.
+    /// The text is not imported, for this reason.
     GivenUp(&'static str),
 }
 
@@ -180,8 +180,8 @@ impl EditSession<'_> {
         }
     }
 
-    /// Checks a text and imports it. What has changed since the guide was opened is merged. An
-    /// error is one that another edit would not correct.
+    /// Checks a text and imports it. Merges changes made since the guide was opened. Only fails if
+    /// another edit would not help.
     async fn write(&mut self, text: &str) -> Result<Outcome, CliError> {
         let file = match GuideFile::new(Path::new(""), text.to_owned()) {
             Ok(file) => file,
@@ -216,7 +216,7 @@ impl EditSession<'_> {
         Err(CliError::changed_since(&guid))
     }
 
-    /// Merges what a text says with what has changed since the guide was opened, and imports it.
+    /// Merges a text with the changes made since the guide was opened, and imports it.
     async fn write_merged(
         &mut self,
         file: &GuideFile,
@@ -228,7 +228,7 @@ impl EditSession<'_> {
         let mut sent = said.clone();
         TaskIds::default().adopt(&mut sent, &now.document, None);
         let planned = merge::planned(self.client, &sent, said, &now).await?;
-        // The merged guide has nothing of it, so that its own import ignores nothing.
+        // The merged guide does not have the ignored fields, so its import ignores nothing.
         print_ignored(&planned.ignored_paths);
         let ignored = !planned.ignored_paths.is_empty();
         let planned = planned.document.unwrap_or_default();
@@ -239,7 +239,7 @@ impl EditSession<'_> {
                 let reason: String = texts.collect();
                 let text = match failed.with_our_fields {
                     None => None,
-                    // The text that comes back to the editor has the changes of the others.
+                    // The text that returns to the editor includes the changes of others.
                     Some(mut ours) => {
                         merge::clear_new_ids(&mut ours, &now.document);
                         self.opened = now;
@@ -298,8 +298,8 @@ impl EditSession<'_> {
         })))
     }
 
-    /// Shows the findings. If there are errors, the person at the terminal decides. `None` imports
-    /// the text.
+    /// Shows the findings. If there are errors, asks the user. `None` means that the text is
+    /// imported.
     async fn show_findings(&self, planned: &TaskDocument) -> Option<Outcome> {
         let findings = match Findings::compared(self.client, planned.clone()).await {
             Ok(findings) => findings,
@@ -313,7 +313,7 @@ impl EditSession<'_> {
             return None;
         }
         let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
-        // Ctrl-C is handled while the question waits.
+        // Ctrl-C still works during the question.
         let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
         match answer.unwrap_or_default().as_str() {
             "y" | "yes" => None,
@@ -342,8 +342,7 @@ impl EditSession<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Keeps the text and says how to import it, without undoing the changes that somebody else
-    /// makes meanwhile.
+    /// Keeps the text, and prints how to import it without undoing concurrent changes.
     fn give_up(&self, file: &EditedFile, reason: &str) -> Result<ExitCode, CliError> {
         file.remove_comments();
         let path = file.path.display().to_string();
@@ -369,7 +368,8 @@ impl EditSession<'_> {
     }
 }
 
-/// Runs the editor, or says why it failed. Like git and crontab, the command is one for the shell.
+/// Runs the editor, or returns why it failed. As in git and crontab, the command is run by the
+/// shell.
 fn run_editor(editor: &str, file: &Path) -> Result<(), String> {
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$@\""), editor])

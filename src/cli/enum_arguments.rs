@@ -1,5 +1,5 @@
-//! Enums of the contract as arguments: their values by the last part of their names, in
-//! lower case, such as `tech` for `ACCESS_LEVEL_TECH`.
+//! Enums of the API as arguments. The values are the last parts of their names in lower case, such
+//! as `tech` for `ACCESS_LEVEL_TECH`.
 
 use clap::{ValueEnum, builder::PossibleValue};
 

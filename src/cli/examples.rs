@@ -2,8 +2,8 @@
 
 use clap::Command;
 
-/// What the help of commands ends with: lines that work as they stand, given a GUID of the
-/// account.
+/// The end of the help of commands. The lines work literally, except for GUID, which is a guide of
+/// the account.
 const EXAMPLES: &str = r#"
 expertise serve --listen 127.0.0.1:50051 --database-url sqlite:guides.db
 expertise serve --config /etc/expertise.toml
@@ -91,7 +91,7 @@ mod tests {
             let name = subcommand.get_name();
             assert!(examples_of(name).next().is_some(), "{name}");
             for line in examples_of(name) {
-                // A quoted argument has spaces.
+                // A quoted argument may have spaces.
                 let parts = line.split('"').enumerate();
                 let words = parts.flat_map(|(index, part)| match index % 2 {
                     0 => part.split_whitespace().collect(),

@@ -45,7 +45,7 @@ pub struct ExportArgs {
     pub full: bool,
 }
 
-/// The longest part of a file's name that is made of the guide's name.
+/// The maximum number of characters of the guide's name in a file name.
 const MAX_SLUG_BYTES: usize = 60;
 
 /// Writes a guide, or every guide of the account, as documents whose import changes nothing.
@@ -57,7 +57,7 @@ pub(super) async fn export(
     let guide = match (&args.guide, &args.out) {
         (Some(guide), _) => guide,
         (None, Some(directory)) => return export_all(client, directory, args.full, format).await,
-        // The command line requires a task, or a directory for all.
+        // The command line requires a task, or `--all` with a directory.
         (None, None) => return Ok(ExitCode::FAILURE),
     };
     let guide = guides::find_guide(client, guide)
@@ -79,8 +79,8 @@ pub(super) async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a guide to a file. A file of the guide keeps its form, and changes in the values that
-/// differ only.
+/// Writes a guide to a file. An existing file of the guide keeps its format, and only changes the
+/// values that differ.
 async fn write_guide(
     client: &Client,
     path: &Path,
@@ -99,7 +99,8 @@ async fn write_guide(
     write(path, &text)
 }
 
-/// What a file of this guide says of it, in the form of the server; `None` if it says nothing.
+/// The document in a file of this guide, in the form of the server; `None` if it is not of this
+/// guide.
 async fn planned(
     client: &Client,
     file: &GuideFile,
@@ -110,7 +111,7 @@ async fn planned(
         return None;
     }
     let guid = guides::guid(&guide.document);
-    // The state that is written may be a revision, and the file is compared with what is stored.
+    // The written state may be a revision, but the file is compared with the stored guide.
     let stored = guides::read(client, guid).await.ok()?;
     let mut document = file.document.clone();
     let mut ids = ids::TaskIds::from_external_ids(tasks);
@@ -120,7 +121,7 @@ async fn planned(
     guides::dry_run(client, message).await.ok()?.document
 }
 
-/// What authors write, or with `full` the whole document.
+/// The fields that authors write, or the whole document with `full`.
 fn whole_text(document: &TaskDocument, full: bool) -> String {
     match full {
         true => document::text(document),
@@ -152,8 +153,8 @@ fn json(file: &Path, guide: &StoredGuide) -> Value {
     })
 }
 
-/// Writes every guide into a directory, which is made if it is missing: to the file that has it, or
-/// to a new one. A guide that cannot be exported does not stop the others.
+/// Writes every guide into a directory, to its existing file or to a new one. Creates the directory
+/// if it is missing. A guide that cannot be exported does not stop the others.
 async fn export_all(
     client: &Client,
     directory: &Path,
@@ -210,7 +211,7 @@ async fn export_all(
     results.end(Some(&summary))
 }
 
-/// Letters and digits of the name, and the guid, as names are not unique.
+/// The letters and digits of the name, and the guid, because names are not unique.
 fn file_name(task: &Task) -> PathBuf {
     let mut slug = String::new();
     for c in task.name.chars().flat_map(char::to_lowercase) {

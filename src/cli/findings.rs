@@ -1,4 +1,4 @@
-//! What the analysis says about a guide.
+//! The findings of the analysis.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// The most findings that are shown of a guide that is written; more are counted.
+/// The maximum number of findings that are shown for a written guide. Others are counted.
 const MAX_FINDINGS: usize = 20;
 
 /// The findings of a guide.
@@ -31,22 +31,22 @@ const MAX_FINDINGS: usize = 20;
 pub(super) struct Findings {
     /// The guide; empty if it cannot be read.
     pub document: TaskDocument,
-    /// The text of its file.
+    /// The text of the guide's file.
     pub file: String,
     /// New ones first.
     pub listed: Vec<Finding>,
     pub counts: FindingCounts,
-    /// Variables that look misspelt, but that another guide of the account may set.
+    /// Variables that look misspelled, but that another guide of the account may set.
     pub unchecked: Vec<UncheckedVariable>,
-    /// How many of those that are listed the stored guide has, too.
+    /// How many of the listed findings the stored guide already has.
     pub known: usize,
     /// The command that lists the findings of the stored guide.
     pub lint_command: String,
 }
 
 impl Findings {
-    /// All findings of a document as what it will be: a new guide, or another form of the stored
-    /// one whose id it has.
+    /// All findings of a document, as a new guide or as a new state of the stored guide whose id it
+    /// has.
     pub async fn of_document(
         client: &Client,
         document: TaskDocument,
@@ -63,7 +63,7 @@ impl Findings {
         options: ValidationOptions,
     ) -> Result<Self, CallError> {
         let found = validate(client, Source::Guid(guid.to_owned()), options).await?;
-        // For titles and conditions; the findings are complete without them.
+        // Only needed for titles and conditions.
         let stored = match found.listed.is_empty() {
             true => None,
             false => guides::read(client, guid).await.ok(),
@@ -78,14 +78,14 @@ impl Findings {
     }
 
     /// The warnings and errors of a document that replaces a stored guide. Findings that the stored
-    /// guide has, too, come last, and the text only counts them.
+    /// guide already has come last, and the text only counts them.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let guid = guides::guid(&document).to_owned();
         let all = Self::of(client, document).await?;
         if all.listed.is_empty() {
             return Ok(all);
         }
-        // All findings are shown as new if those of the stored guide cannot be read.
+        // If the findings of the stored guide cannot be read, all findings are shown as new.
         let stored = validate(client, Source::Guid(guid.clone()), from(Severity::Warning)).await;
         let stored = stored.unwrap_or_default().listed;
         let stored: BTreeSet<[&str; 5]> = stored.iter().map(key).collect();
@@ -106,7 +106,7 @@ impl Findings {
         found.ok().filter(|found| !found.listed.is_empty())
     }
 
-    /// The new findings, each on a line, and how many others there are.
+    /// The new findings, one per line, and the number of others.
     pub fn text(&self) -> String {
         let new = self.listed.len() - self.known;
         let places = FindingPlaces::new(self);
@@ -195,7 +195,7 @@ async fn validate(
     Ok(found)
 }
 
-/// What identifies a finding both in a document and in a stored guide, whose paths differ.
+/// Identifies a finding in a document and in a stored guide, although their paths differ.
 fn key(finding: &Finding) -> [&str; 5] {
     let Finding {
         rule,
@@ -208,7 +208,7 @@ fn key(finding: &Finding) -> [&str; 5] {
     [rule, task, step, language, message]
 }
 
-/// The name that is probably meant.
+/// The name that was probably meant.
 fn suggestion(finding: &Finding) -> Option<&str> {
     let facts = finding.facts.as_ref()?;
     match facts.fields.get("suggestion")?.kind.as_ref()? {
@@ -217,7 +217,7 @@ fn suggestion(finding: &Finding) -> Option<&str> {
     }
 }
 
-/// Where the findings of a guide are.
+/// The places of the findings of a guide.
 pub(super) struct FindingPlaces<'a> {
     document: &'a TaskDocument,
     lines: FieldLines<'a>,
@@ -266,8 +266,8 @@ impl<'a> FindingPlaces<'a> {
         format!("{severity}{text}")
     }
 
-    /// A place that belongs to a finding: with the condition there, if any, and the title of its
-    /// step, unless the finding is in the same step.
+    /// A related place of a finding, with its condition, if any, and the title of its step, unless
+    /// the finding is in the same step.
     pub fn related(&self, place: &Place, finding: &Finding) -> String {
         let Place {
             task,
@@ -291,7 +291,7 @@ impl<'a> FindingPlaces<'a> {
         text
     }
 
-    /// A path in a document as its file has it, after the line where that is known.
+    /// A path in the spelling of the document's file, after its line if that is known.
     fn path(&self, path: &str) -> String {
         let place = GuidePlace::find(self.document, path, ("", ""));
         let path = place.map_or_else(|| path.to_owned(), |it| it.path_as_written(path));

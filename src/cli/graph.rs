@@ -66,7 +66,7 @@ pub(super) async fn graph(client: Option<&Client>, args: &GraphArgs) -> Result<(
     }
 }
 
-/// The lines of a text. Ids stay whole where they have room.
+/// The lines of a text. Ids are not broken if they fit.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let options = Options::new(columns).word_splitter(WordSplitter::NoHyphenation);
     let lines = textwrap::wrap(text, options).into_iter();

@@ -1,4 +1,4 @@
-//! The file of a guide: where its fields stand, and its text with other values.
+//! The file of a guide: the positions of its fields, and its text with changed values.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ use crate::{
     proto::v1::{Step, TaskDocument},
 };
 
-/// The largest document that is read: what a server takes by default.
+/// The maximum size of a document, which is the default limit of servers.
 const MAX_DOCUMENT_BYTES: u64 = DEFAULT_MAX_MESSAGE_BYTES as u64;
 
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl GuideFile {
             .map_err(|reason| CliError::Failed(format!("{}: {reason}", path.display())))
     }
 
-    /// Reads a file of this size at most. The error does not name the file.
+    /// Reads a file of at most this size. The error does not name the file.
     pub fn read_up_to(path: &Path, max_bytes: u64) -> Result<Self, String> {
         let text = read(path, max_bytes).map_err(|error| match error.kind() {
             io::ErrorKind::IsADirectory => {
@@ -92,9 +92,9 @@ impl GuideFile {
         parts.join(", ")
     }
 
-    /// The text with what makes `target` of `planned`, which is what the file says. Other values,
-    /// the order of keys, what is left out, and the form of the text stay. Where that is not
-    /// possible, the text is written as an export writes it.
+    /// The text with the changes from `planned`, the content of the file, to `target`. Other
+    /// values, the order of keys, omitted fields and the formatting are kept. If that is not
+    /// possible, the text is written like an export.
     pub fn updated(&self, planned: &TaskDocument, target: &TaskDocument) -> String {
         let text = self.text.trim_start_matches(BYTE_ORDER_MARK);
         let edited = CstRootNode::parse(text, &ParseOptions::default());
@@ -107,7 +107,7 @@ impl GuideFile {
     }
 }
 
-/// Reads at most `max_bytes` + 1 bytes, so that the caller sees that a file is too large.
+/// Reads at most `max_bytes` + 1 bytes, so that the caller can detect a file that is too large.
 fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let input: Box<dyn Read> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
@@ -118,8 +118,8 @@ fn read(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The file, or the `.json` files in a directory and below it, sorted. Hidden ones are left out, and
-/// links to directories are not followed.
+/// The file, or the `.json` files in a directory and its subdirectories, sorted. Hidden files are
+/// skipped, and links to directories are not followed.
 pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     if !directory.is_dir() {
         return Ok(vec![directory.to_owned()]);
@@ -161,8 +161,8 @@ impl<'a> FieldLines<'a> {
         }
     }
 
-    /// The line of the deepest part of a path that the text has, counted from 1. `None` if it has
-    /// not even the first.
+    /// The line of the deepest part of a path that exists in the text, counted from 1. `None` if no
+    /// part exists.
     pub fn line(&self, path: &str) -> Option<usize> {
         let path = path.trim_start_matches(DOCUMENT);
         let mut value = self.root.as_ref()?;
@@ -231,7 +231,7 @@ fn edit_guide(
     for ((said, planned), element) in pairs(said, planned).zip(steps.elements()) {
         listed.insert(planned?.guid.as_str(), (element.as_object()?, said));
     }
-    // The texts of the steps that get another place.
+    // The texts of the steps that move.
     let mut moved: BTreeMap<&str, String> = BTreeMap::new();
     let mut is_placed = false;
     for step in &difference.steps {
@@ -276,7 +276,7 @@ fn edit_guide(
         if !listed.contains_key(guid) {
             let text = match moved.remove(guid) {
                 Some(text) => text,
-                // The file leaves out a step that leads to a managed task.
+                // The file omits a step that leads to a managed task.
                 None if known.contains(guid) => continue,
                 None => document::message_text("Step", written),
             };
@@ -316,7 +316,7 @@ fn set_fields(object: &CstObject, fields: &[FieldPath], target: &ast::Object<'_>
     }
 }
 
-/// Gives a field of an object the value that it has in another one.
+/// Sets a field of an object to its value in another object.
 fn set(object: &CstObject, name: &str, target: &ast::Object<'_>) {
     let value = member(target, name).map(input);
     match (property(object, name), value) {
@@ -332,7 +332,7 @@ fn property(object: &CstObject, name: &str) -> Option<CstObjectProp> {
     properties.find(|it| it.decoded_name().is_some_and(|key| is_field(&key, name)))
 }
 
-/// The answer with this key of an observation.
+/// The answer of an observation with this key.
 fn answer(step: &CstObject, key: &str) -> Option<CstObject> {
     let config = property(step, "feedback_config")?.array_value()?;
     let config = config.elements().first()?.as_object()?;

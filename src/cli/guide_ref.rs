@@ -1,4 +1,4 @@
-//! Guides as the user of a command names them.
+//! Guides as users name them on the command line.
 
 use std::{
     fmt,
@@ -11,12 +11,12 @@ use crate::{
     domain::{history::RevisionName, ids::TaskId},
 };
 
-/// A guide as the user of a command names it.
+/// A guide as a user names it on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuideRef {
-    /// It may be deleted if a revision is named.
+    /// The guide may be deleted if a revision is named.
     pub task: TaskRef,
-    /// The number or an alias of a revision; `None` for the guide as it is now.
+    /// The number or an alias of a revision; `None` for the current state.
     pub revision: Option<String>,
 }
 
@@ -33,9 +33,9 @@ impl fmt::Display for GuideRef {
 impl FromStr for GuideRef {
     type Err = &'static str;
 
-    /// Reads a guide, or a revision of it after an `@`.
+    /// Parses a guide, or a revision of it after an `@`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The name of a task may have an @.
+        // The name of a task may contain an @.
         let (task, revision) = match text.rsplit_once('@') {
             Some((task, revision)) if RevisionName::parse(revision).is_some() => {
                 (task, Some(revision.to_owned()))
@@ -52,7 +52,7 @@ impl FromStr for GuideRef {
     }
 }
 
-/// Reads a guide with a revision.
+/// Parses a guide with a revision.
 pub(super) fn revision_ref(text: &str) -> Result<GuideRef, &'static str> {
     let guide: GuideRef = text.parse()?;
     match guide.revision {
@@ -61,7 +61,7 @@ pub(super) fn revision_ref(text: &str) -> Result<GuideRef, &'static str> {
     }
 }
 
-/// A guide of a command line.
+/// A guide as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuideArg {
     Stored(GuideRef),
@@ -72,8 +72,8 @@ pub enum GuideArg {
 impl FromStr for GuideArg {
     type Err = String;
 
-    /// Reads a task by its guid; else a file, if there is one or the text has the form of a path;
-    /// else a task by its name.
+    /// Parses a guid; else a file, if it exists or the text looks like a path; else the name of a
+    /// task.
     fn from_str(text: &str) -> Result<Self, String> {
         const PATH_STARTS: [&str; 3] = ["/", "./", "../"];
         let path = Path::new(text);

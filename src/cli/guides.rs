@@ -1,4 +1,4 @@
-//! Guides, tasks and revisions as a server has them, and how a user names them.
+//! Finds stored guides, tasks and revisions by the names that users give.
 
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct StoredGuide {
     pub document: TaskDocument,
-    /// A write that is sent with it fails if the guide has changed since.
+    /// A write with this etag fails if the guide has changed since.
     pub guide_etag: String,
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn read(client: &Client, guid: &str) -> Result<StoredGuide, Cal
     })
 }
 
-/// The guide that an import of a document changes: that of its guid, or else of its external id.
+/// The guide that an import of a document changes, by its guid or else its external id.
 pub(super) async fn read_imported(
     client: &Client,
     document: &TaskDocument,
@@ -65,7 +65,7 @@ pub(super) async fn read_imported(
 /// Explains TASK_NOT_FOUND for a document whose task the account does not have.
 pub(super) fn with_advice(client: &Client, error: CallError, guid: &str) -> CallError {
     let guid = guid.to_ascii_lowercase();
-    // An error about the task of a subtask step stays as it is.
+    // An error about the task of a subtask step is not changed.
     if guid.is_empty() || error.reason != "TASK_NOT_FOUND" || !error.message.contains(&guid) {
         return error;
     }
@@ -86,20 +86,20 @@ pub(super) async fn dry_run(
 ) -> Result<ImportTaskResponse, CallError> {
     let message = ImportTaskRequest {
         validate_only: true,
-        // The response of an import that was done under it would have no document.
+        // With it, the stored response of a retry would have no document.
         request_id: String::new(),
         ..message
     };
     client.call(message).await
 }
 
-/// An import that makes the guide exactly the document. With an etag, the guide must not have
+/// An import that makes the guide match the document exactly. With an etag, the guide must not have
 /// changed since.
 pub(super) fn whole_import(document: TaskDocument, guide_etag: &str) -> ImportTaskRequest {
     ImportTaskRequest {
         document: Some(document),
         absent_steps: AbsentSteps::Delete.into(),
-        // With a request id, a retry imports nothing twice.
+        // With a request id, retries import nothing twice.
         request_id: Uuid::now_v7().to_string(),
         absent_fields: AbsentFields::Reset.into(),
         guide_etag: guide_etag.to_owned(),
@@ -129,7 +129,7 @@ pub(super) fn name(document: &TaskDocument) -> &str {
     document.task.as_ref().map_or("", |task| &task.name)
 }
 
-/// The tasks that pass the filters, in the order of their creation.
+/// The tasks that match the filters, in the order of creation.
 pub(super) async fn list(
     client: &Client,
     filters: ListTasksRequest,
@@ -163,7 +163,7 @@ pub(super) async fn get_revision(
     Ok((answer.revision.unwrap_or_default(), document))
 }
 
-/// A revision without its document; `None` if there is none of this number or alias.
+/// A revision without its document; `None` if the number or alias does not exist.
 pub(super) async fn find_revision(
     client: &Client,
     task: &str,
@@ -211,7 +211,7 @@ pub(super) fn revision_text(revision: &TaskRevision) -> String {
     format!("revision {number} of {task}: {name}, {steps}")
 }
 
-/// How to undo a write, after the line about it. Empty if no revision undoes it.
+/// How to undo a write, for the end of its line. Empty if no revision undoes it.
 pub(super) fn undo_note(guid: &str, previous_revision: i64) -> String {
     match previous_revision {
         0 => String::new(),
@@ -221,7 +221,7 @@ pub(super) fn undo_note(guid: &str, previous_revision: i64) -> String {
 
 pub(super) struct FoundGuide {
     pub task: TaskId,
-    /// The number or alias of a revision; `None` for the guide as it is now.
+    /// The number or alias of a revision; `None` for the current state.
     pub revision: Option<String>,
 }
 
@@ -233,7 +233,7 @@ impl FoundGuide {
         }
     }
 
-    /// The guide as it is now, or as the revision keeps it, with the etag of that state.
+    /// The current guide or the revision, with the etag of that state.
     pub async fn read(&self, client: &Client) -> Result<StoredGuide, CallError> {
         let Some(revision) = &self.revision else {
             return read(client, &self.task.to_string()).await;
@@ -246,12 +246,12 @@ impl FoundGuide {
     }
 }
 
-/// The task that a user names. A name must be that of one task only.
+/// The task that a user names. A name must be unique.
 pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
     find_named(client, task, false).await
 }
 
-/// The task that a user names, which may be deleted. The name of a deleted one counts where no
+/// The task that a user names, which may be deleted. The name of a deleted task only counts if no
 /// other task has it.
 pub(super) async fn find_with_history(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
     find_named(client, task, true).await
@@ -288,13 +288,13 @@ async fn find_named(
     Err(no_such_task(client, name, &tasks))
 }
 
-/// The guide that a user names, as it is now or as a revision keeps it.
+/// The guide that a user names, in its current state or at a revision.
 pub(super) async fn find_guide(client: &Client, guide: &GuideRef) -> Result<FoundGuide, CliError> {
     let GuideRef { task, revision } = guide;
     if revision.is_none() {
         return Ok(FoundGuide::now(find(client, task).await?));
     }
-    // The name of a task may end like one of a revision.
+    // The name of a task may end like a revision.
     if let TaskRef::Name(_) = task {
         let tasks = list(client, ListTasksRequest::default()).await?;
         if let Some(task) = with_name(&tasks, &guide.to_string())? {
@@ -308,7 +308,7 @@ pub(super) async fn find_guide(client: &Client, guide: &GuideRef) -> Result<Foun
 }
 
 /// Finds the guide that an argument names. The argument could also have been a file, so the error
-/// says that there is none.
+/// also says that there is no such file.
 pub(super) async fn find_guide_or_file(
     client: &Client,
     guide: &GuideRef,
@@ -323,8 +323,8 @@ pub(super) async fn find_guide_or_file(
     })
 }
 
-/// The task that has this name, or else the only one whose name differs in upper and lower case
-/// alone. Fails if several have it.
+/// The task with this name, or else the only task whose name only differs in case. Fails if several
+/// have it.
 fn with_name(tasks: &[Task], name: &str) -> Result<Option<TaskId>, CliError> {
     let mut named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
     if named.is_empty() {

@@ -14,10 +14,10 @@ use crate::{
     config::HealthConfig,
 };
 
-/// Short, as a health check is repeated soon.
+/// Short, because health checks are repeated.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks a server for its health; anything but SERVING is a failure.
+/// Checks the health of a server. Any status but SERVING is a failure.
 pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliError> {
     let server = &config.server();
     let check = async {

@@ -21,7 +21,7 @@ use crate::{
 #[group(skip)]
 #[command(group = ArgGroup::new("listed").required(true).args(["task", "deleted"]))]
 pub struct HistoryArgs {
-    /// The guid of the task, or its name if no other task has it; it may be deleted
+    /// The guid or unique name of a task, which may be deleted
     pub task: Option<TaskRef>,
     /// List the deleted guides that can be restored
     #[arg(long)]
@@ -30,7 +30,7 @@ pub struct HistoryArgs {
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct KeepArgs {
-    /// The guid of the task, or its name if no other task has it
+    /// The guid or unique name of a task
     pub task: TaskRef,
     /// A note about the revision, of at most 1,000 characters
     #[arg(long, value_name = "TEXT", value_parser = value::text)]
@@ -42,7 +42,7 @@ pub struct KeepArgs {
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct AliasArgs {
-    /// The guid of the task, or its name if no other task has it; it may be deleted
+    /// The guid or unique name of a task, which may be deleted
     pub task: TaskRef,
     /// The alias
     #[arg(value_name = "ALIAS", value_parser = alias_name)]
@@ -143,7 +143,7 @@ pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Re
     })
 }
 
-/// Shows the revision that an alias names, has it name one, or removes it.
+/// Sets, shows or removes an alias of a revision.
 pub(super) async fn alias(
     client: &Client,
     args: &AliasArgs,

@@ -75,7 +75,7 @@ pub struct ImportArgs {
     pub quiet: bool,
 }
 
-/// Fails where an etag is given for several guides.
+/// Fails if an etag is given for several guides.
 pub(super) fn check(args: &ImportArgs) -> Result<(), CliError> {
     match args.if_unchanged.is_some() && args.files.len() != 1 {
         true => Err(CliError::Argument(
@@ -85,8 +85,8 @@ pub(super) fn check(args: &ImportArgs) -> Result<(), CliError> {
     }
 }
 
-/// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run after the
-/// current file.
+/// Imports each file in turn, and continues after a failure. Ctrl-C ends the run after the current
+/// file.
 pub(super) async fn import(
     client: &Client,
     args: &ImportArgs,
@@ -131,7 +131,7 @@ pub(super) async fn import(
 struct ImportRun<'a> {
     client: &'a Client,
     args: &'a ImportArgs,
-    /// When the run is repeated with it, the same document gets the same request id.
+    /// If the run is repeated with this id, the same document gets the same request id.
     id: Uuid,
     /// The number of requests so far for each content.
     sent_counts: HashMap<Uuid, u32>,
@@ -141,7 +141,7 @@ struct ImportRun<'a> {
     skipped: usize,
     /// Why the remaining files are not tried.
     stopped: Option<&'static str>,
-    /// Whether a failed file may have been imported all the same.
+    /// Whether a failed file may have been imported nevertheless.
     is_undecided: bool,
 }
 
@@ -149,7 +149,7 @@ impl ImportRun<'_> {
     async fn import_file(&mut self, path: &Path) -> Result<ImportedGuide, CliError> {
         let (client, args) = (self.client, self.args);
         let (path, max_bytes) = (path.to_owned(), args.max_file_bytes);
-        // Signals are handled meanwhile, as standard input may come slowly.
+        // Signals are handled meanwhile, because standard input may be slow.
         let read = tokio::task::spawn_blocking(move || GuideFile::read_up_to(&path, max_bytes));
         let file = read.await.map_err(|error| error.to_string()).flatten();
         let file = file.map_err(CliError::Failed)?;
@@ -221,15 +221,16 @@ impl ImportRun<'_> {
             return imported.errors(self.client, self.args.quiet).await;
         }
         let shown = match imported.answer.outcome() {
-            // The wiring steps that an import adds are no part of the file.
+            // Wiring steps that an import adds are not part of the file.
             ImportOutcome::Created => file.document.clone(),
             _ => imported.answer.document.clone().unwrap_or_default(),
         };
         Some(Findings::of(self.client, shown).await)
     }
 
-    /// Names another task with the name and product of a new one. Skipped with --as-new and --quiet,
-    /// and with --request-id or an external id, as repeating such an import creates no second task.
+    /// Warns about another task with the name and product of a new one. Skipped with --as-new and
+    /// --quiet, and also with --request-id or an external id, because repeating such an import
+    /// creates no second task.
     async fn note_on_namesake(&self, imported: &ImportedGuide) -> Option<String> {
         let task = imported.answer.task.as_ref()?;
         let ImportArgs {
@@ -247,7 +248,7 @@ impl ImportRun<'_> {
             name: task.name.clone(),
             ..ListTasksRequest::default()
         };
-        // A failure is ignored, as the import itself has succeeded.
+        // A failure is ignored, because the import itself has succeeded.
         let named = guides::list(self.client, filters).await.unwrap_or_default();
         let is_other = |other: &Task| other.guid != task.guid;
         let other = named.into_iter().find(is_other)?.guid;
@@ -276,7 +277,7 @@ impl ImportRun<'_> {
         if error.caller_refused {
             self.stopped = Some("the server refuses calls from this caller");
         } else if error.unreachable {
-            // The client has already retried; other files would fail too.
+            // The client has already retried, so other files would fail too.
             self.stopped = Some("the server cannot be reached");
         }
         self.is_undecided |= error.undecided;
@@ -290,7 +291,7 @@ impl ImportRun<'_> {
         Ok(())
     }
 
-    /// Counts a file that is not tried. In text, the last lines say how many these are.
+    /// Counts a file that is not tried. The last lines of the text have the number.
     fn skip(&mut self, file: &Path, reason: &str) -> Result<(), CliError> {
         self.skipped += 1;
         if self.results.is_text() {
@@ -301,8 +302,8 @@ impl ImportRun<'_> {
         self.results.add("", &json!({"file": file, "error": error}))
     }
 
-    /// Prints the counts, the failures again where other lines have followed them, and how to
-    /// import the rest of the files. Without the id, files would be imported twice.
+    /// Prints the counts, the failures again if other lines followed them, and the command that
+    /// imports the remaining files. Without its request id, files would be imported twice.
     fn end(self, interrupted_after: Option<usize>) -> Result<ExitCode, CliError> {
         let files = self.args.files.len();
         let failed = self.results.failed() + self.skipped;

@@ -20,14 +20,14 @@ pub(super) struct ImportedGuide {
     pub answer: ImportTaskResponse,
     pub dry_run: bool,
     pub changes: Vec<Change>,
-    /// Lines about what the command has done to the document, or has found in the account.
+    /// Notes about changes to the document, and about the account.
     pub notes: Vec<String>,
-    /// What the analysis says about the guide; the errors only, unless it is a dry run.
+    /// The findings of the guide; only errors, unless it is a dry run.
     pub findings: Analyzed,
 }
 
 impl ImportedGuide {
-    /// Its id; empty for a guide that a dry run would create.
+    /// The id of the guide; empty if a dry run would create it.
     pub fn guid(&self) -> &str {
         let is_made_up = self.dry_run && self.answer.outcome() == ImportOutcome::Created;
         let task = self.answer.task.as_ref().filter(|_| !is_made_up);
@@ -109,7 +109,7 @@ impl OutcomeCounts {
         } += 1;
     }
 
-    /// The counts in a line; `deleted` is that of other guides.
+    /// The counts in a line. `deleted` counts other guides.
     pub fn line(&self, deleted: Option<usize>, failed: usize, dry_run: bool) -> String {
         let Self {
             created,

@@ -7,11 +7,11 @@ use textwrap::{Options, WordSplitter};
 
 use super::out::sanitize;
 
-/// The spaces before further lines of a long line, in addition to those of the first one.
+/// The additional indentation of the continuation of a long line.
 const FURTHER_LINES_INDENT: &str = "  ";
 
-/// The text with its long lines wrapped at the width of the terminal, below the branches of a tree.
-/// It stays the same if the stream is no terminal.
+/// Wraps long lines at the width of the terminal, and keeps the branches of trees. Without a
+/// terminal, the text is unchanged.
 pub(super) fn fitted(text: &str, terminal: &Term) -> String {
     let Some((_, width)) = terminal.size_checked() else {
         return text.to_owned();
@@ -35,13 +35,13 @@ pub(super) fn fitted(text: &str, terminal: &Term) -> String {
     lines.collect()
 }
 
-/// A table without ruled lines, whose rows are lines. Numbers are aligned at the right.
+/// A table without borders. Numbers are right-aligned.
 pub(super) fn table<const N: usize>(names: [&str; N], rows: &[[String; N]]) -> String {
     let names = names.map(str::to_owned);
     let lines = [&names].into_iter().chain(rows);
     let lines = lines.map(|cells| cells.each_ref().map(|cell| sanitize(cell)));
     let lines: Vec<[String; N]> = lines.collect();
-    // The width of each column, and whether it has only numbers.
+    // The width of each column, and whether it only has numbers.
     let columns: [(usize, bool); N] = array::from_fn(|column| {
         let cells = lines.iter().filter_map(|cells| cells.get(column));
         let width = cells.clone().map(|it| measure_text_width(it)).max();
@@ -75,7 +75,7 @@ impl Branch {
         Self { lines, leaves }
     }
 
-    /// A branch of one line.
+    /// A branch with one line.
     pub fn leaf(line: impl Into<String>) -> Self {
         Self::new(vec![line.into()], Vec::new())
     }
@@ -86,7 +86,7 @@ impl Branch {
         text
     }
 
-    /// Adds the tree. `lead` stands before its first line, and `indent` before the others.
+    /// Adds the tree. `lead` is the prefix of its first line, and `indent` of the others.
     fn add(&self, lead: &str, indent: &str, text: &mut String) {
         for (index, line) in self.lines.iter().enumerate() {
             let before = if index == 0 { lead } else { indent };

@@ -100,7 +100,7 @@ enum LintedGuide<'a> {
     File(Box<GuideFile>),
 }
 
-/// Fails where a stored guide is to be checked among files that are all guides.
+/// Fails if `--closed` is used with a stored guide.
 pub(super) fn check(lint: &LintArgs) -> Result<(), CliError> {
     let stored = lint.guides.iter().find_map(|guide| match guide {
         GuideArg::Stored(guide) => Some(guide),
@@ -114,8 +114,8 @@ pub(super) fn check(lint: &LintArgs) -> Result<(), CliError> {
     }
 }
 
-/// Checks each guide, and continues after one that cannot be checked. Fails if one has a finding of
-/// the severity that counts, or cannot be checked.
+/// Checks each guide, and continues after failures. Fails if a guide has a finding with the
+/// severity of `--fail-on`, or cannot be checked.
 pub(super) async fn lint(
     client: Option<&Client>,
     lint: &LintArgs,
@@ -147,7 +147,7 @@ pub(super) async fn lint(
     report.end(lint, is_local)
 }
 
-/// The guide, or those of a directory, with their names, or why they cannot be read.
+/// The guide or the guides of a directory with their names, or why they cannot be read.
 fn guides_of(guide: &GuideArg) -> Vec<(String, Result<LintedGuide<'_>, String>)> {
     let path = match guide {
         GuideArg::Stored(guide) => {

@@ -13,7 +13,7 @@ use crate::{
     proto::v1::{AccessLevel, ListTasksRequest, Task, TaskType},
 };
 
-/// Which tasks are listed. An absent filter lets all of them pass.
+/// Which tasks are listed. An absent filter matches all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ListFilters {
     /// Only tasks of this product

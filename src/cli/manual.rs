@@ -13,7 +13,7 @@ pub fn completions(mut command: clap::Command, shell: Shell) -> Result<(), CliEr
 }
 
 pub fn man(mut command: clap::Command, page: Option<&str>) -> Result<(), CliError> {
-    // Each subcommand knows its whole name afterwards.
+    // Gives each subcommand its full name.
     command.build();
     let page = page.and_then(|name| command.find_subcommand(name));
     let command = page.unwrap_or(&command).clone();

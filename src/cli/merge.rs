@@ -1,5 +1,4 @@
-//! The merge of a document with the stored guide, where both have changed since the document was
-//! made.
+//! Merges a document with a stored guide that has changed since the document was exported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +22,9 @@ use crate::{
     proto::v1::{ImportTaskResponse, Step, TaskDocument},
 };
 
-/// Makes the changes of a file on the stored guide. `base` is what both were made from, `ours` what
-/// the file would make of the guide, and `theirs` the stored guide. A step has the same id in all of
-/// them.
+/// Applies the changes of a file to the stored guide. `base` is the common ancestor, `ours` is what
+/// an import of the file would store, and `theirs` is the stored guide. A step has the same id in
+/// all three.
 pub(super) fn merge(
     file: &GuideFile,
     base: &TaskDocument,
@@ -45,7 +44,7 @@ pub(super) fn merge(
     })
 }
 
-/// Removes the ids of steps that the stored guide lacks, so that an import creates them.
+/// Removes the ids of steps that are not stored, so that an import creates them.
 pub(super) fn clear_new_ids(merged: &mut TaskDocument, stored: &TaskDocument) {
     let known = guids(stored);
     for_each_step_mut(&mut merged.steps, &mut |step| {
@@ -55,11 +54,11 @@ pub(super) fn clear_new_ids(merged: &mut TaskDocument, stored: &TaskDocument) {
     });
 }
 
-/// Why a merge is not done.
+/// Why a merge is not possible.
 pub(super) struct FailedMerge {
     pub conflicts: Vec<MergeConflict>,
-    /// The merge in which a field that both have changed is that of the document; `None` if there
-    /// are other conflicts.
+    /// The merge with the document's values of the fields in conflict; `None` if there are other
+    /// conflicts.
     pub with_our_fields: Option<Box<TaskDocument>>,
 }
 
@@ -69,16 +68,16 @@ pub(super) fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d S
     steps.find(|step| step.guid == guid)
 }
 
-/// What a document and the stored guide have both changed, and differently.
+/// What a document and the stored guide have changed in different ways.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct MergeConflict {
     /// The guid of the task.
     task: String,
     /// The guid of the step; empty for the task itself.
     step: String,
-    /// The path of the field; empty for the place of a step, or the whole step.
+    /// The path of the field; empty for the position of a step, or the whole step.
     path: String,
-    /// The line in the text of the document, if it has the step.
+    /// The line in the text of the document, if the step exists there.
     line: Option<usize>,
     /// The changes of the document.
     ours: Vec<Change>,
@@ -137,7 +136,7 @@ impl MergeConflict {
         }
     }
 
-    /// The lines for people. `ours` is what the document is called.
+    /// The lines for people. `ours` is the name of the document.
     pub fn text(&self, ours: &str) -> String {
         let at = match self.line {
             Some(line) => format!(" at line {line}"),
@@ -151,7 +150,7 @@ impl MergeConflict {
     }
 }
 
-/// The path in a document of the step with this id in another form of it.
+/// The path in a document of the step with this id in another version of the document.
 fn path_to(document: &TaskDocument, planned: &TaskDocument, guid: &str) -> Option<String> {
     let mut steps = pairs(document, planned).enumerate();
     steps.find_map(|(index, (step, planned))| {
@@ -171,8 +170,8 @@ fn path_to(document: &TaskDocument, planned: &TaskDocument, guid: &str) -> Optio
     })
 }
 
-/// What a document would make of the stored guide, by a dry run. `of_base` is the document with the
-/// ids of the base. Steps that the stored guide no longer has get their ids from it.
+/// What an import of a document would store, by a dry run. `of_base` is the document with the ids
+/// of the base, which also identify deleted steps.
 pub(super) async fn planned(
     client: &Client,
     sent: &TaskDocument,
@@ -188,7 +187,7 @@ pub(super) async fn planned(
         for_each_step_mut(&mut planned.steps, &mut |step| {
             if let Some(former) = ids.get(&step.guid).filter(|it| !known.contains(*it)) {
                 step.guid.clone_from(former);
-                // It would be the id of a step that is made again.
+                // It would be the id of a step that is created again.
                 step.external_id = step.external_id.take().filter(|id| id != former);
             }
         });
@@ -202,8 +201,7 @@ fn guids(guide: &TaskDocument) -> BTreeSet<String> {
     steps.map(|step| step.guid.clone()).collect()
 }
 
-/// For each step that was sent without an id adds its id in the base, by the id that the dry run
-/// made up.
+/// Maps the ids that a dry run generated for steps without an id to the ids of the base.
 fn add_former_ids(
     sent: &TaskDocument,
     of_base: &TaskDocument,

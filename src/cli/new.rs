@@ -38,7 +38,7 @@ pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {
     }
 }
 
-/// A guide with a step of each type but a subtask.
+/// A guide with a step of each type except subtask.
 fn guide(product: i64, external_id: &str) -> Value {
     let plugged_in = |key: &str| format!("components.{product}.plugged_in = {key}");
     json!({

@@ -1,4 +1,4 @@
-//! What commands print: lines and trees for people, JSON for scripts.
+//! The output of commands: lines and trees for people, JSON for scripts.
 
 use std::{
     io::{self, Write},
@@ -33,13 +33,13 @@ pub struct OutputFormat {
     pub format: Format,
 }
 
-/// Prints to standard output, and fails where the text cannot be kept, as on a full disk. A reader
-/// that has closed its end is no failure.
+/// Prints to standard output. Fails if the text cannot be written, for example to a full disk. It
+/// is not a failure if the reader has closed its end.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_to_reader(text).map(|_| ())
 }
 
-/// Prints to standard output, and returns whether its reader has not closed its end.
+/// Prints to standard output. Returns false if the reader has closed its end.
 pub(super) fn print_to_reader(text: &str) -> Result<bool, CliError> {
     let mut out = io::stdout();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -62,7 +62,7 @@ pub(super) fn print_note(text: &str) {
     }
 }
 
-/// Prints messages of the contract as a JSON array, or as a table unless there are none.
+/// Prints messages of the API as a JSON array, or as a table if there are any.
 pub(super) fn print_list<M: Message, const N: usize>(
     format: Format,
     name: &str,
@@ -80,7 +80,7 @@ pub(super) fn print_list<M: Message, const N: usize>(
     }
 }
 
-/// Prints a text, or JSON in place of it.
+/// Prints a text, or JSON instead.
 pub(super) fn print_either(format: Format, text: &str, json: &Value) -> Result<(), CliError> {
     match format {
         Format::Text => print_text(text),
@@ -94,7 +94,7 @@ pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     print(&escape_formatting(&(json + "\n")))
 }
 
-/// The results of a command: a text each, or one JSON array with a line for each.
+/// The results of a command: a text for each, or one JSON array with a line for each.
 pub(super) struct Results {
     format: Format,
     count: usize,
@@ -128,7 +128,7 @@ impl Results {
         print(&format!("{lead}{}", escape_formatting(&json.to_string())))
     }
 
-    /// Prints one that failed: its text to standard error.
+    /// Prints a failure. Its text goes to standard error.
     pub fn add_failure(&mut self, text: &str, json: &Value) -> Result<(), CliError> {
         let first = text.lines().next().unwrap_or_default();
         self.failures.push(first.trim_end_matches(':').to_owned());
@@ -142,8 +142,8 @@ impl Results {
         }
     }
 
-    /// Ends the list, and returns the exit code. A summary on standard error is followed by the
-    /// failures again, unless nothing else was printed.
+    /// Ends the list, and returns the exit code. After a summary on standard error, repeats the
+    /// failures if other lines were printed.
     pub fn end(self, summary: Option<&str>) -> Result<ExitCode, CliError> {
         match (self.format, self.count) {
             (Format::Text, count) => {
@@ -170,7 +170,7 @@ pub(super) fn print_array(messages: impl IntoIterator<Item = Value>) -> Result<(
     results.end(None).map(|_| ())
 }
 
-/// The message of a response with further members.
+/// The message of a response with additional members.
 pub(super) fn with_members(mut message: Value, members: Value) -> Value {
     if let (Value::Object(message), Value::Object(members)) = (&mut message, members) {
         message.extend(members.into_iter().filter(|(_, value)| !value.is_null()));

@@ -1,4 +1,4 @@
-//! Finds the step of one document in another, by guid or external id only.
+//! Finds the steps of one document in another, only by guid or external id.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl<'g> KnownSteps<'g> {
 
     pub fn get(&self, step: &Step) -> Option<&'g Step> {
         let by_guid = self.by_guid.get(&step.guid.to_ascii_lowercase());
-        // A guid of another account is an external id here.
+        // Guids of another account are external ids here.
         let external_id = match step.external_id() {
             "" => step.guid.as_str(),
             id => id,
@@ -40,8 +40,8 @@ impl<'g> KnownSteps<'g> {
     }
 }
 
-/// The steps of a document, each with what it has become. New steps have got other ids and are in
-/// the same order, among wiring steps that the document may not list.
+/// The steps of a document with their stored counterparts. New steps have other ids but the same
+/// order. Between them may be wiring steps that the document does not list.
 pub(super) fn pairs<'a>(
     document: &'a TaskDocument,
     after: &'a TaskDocument,
@@ -63,8 +63,8 @@ pub(super) fn pairs<'a>(
     steps.map(move |(sent, known)| (sent, known.or_else(|| next_new(sent))))
 }
 
-/// Fails if a document has other values than the stored guide in fields that never change, with a line
-/// for each.
+/// Fails if a document differs from the stored guide in fields that never change, with a line for
+/// each field.
 pub(super) fn refuse_fixed_fields(
     document: &TaskDocument,
     stored: &TaskDocument,
@@ -127,8 +127,8 @@ fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
     lines
 }
 
-/// Locks the translations of a document whose texts a person has changed, so that the automatic
-/// process does not replace them, and returns a line for each; or keeps them unlocked.
+/// Locks the translations that a person has changed, so that automatic translation does not replace
+/// them, and returns a line for each; or keeps them unlocked.
 pub(super) fn lock_changed(
     document: &mut TaskDocument,
     stored: &TaskDocument,

@@ -7,21 +7,22 @@ use crate::{
     proto::v1::{DependencyGroup, FeedbackValue, Step, TaskDocument, dependency_node::Node},
 };
 
-/// Begins the path of a finding in a document. Paths in a stored guide begin at the task or step.
+/// The beginning of the path of a finding in a document. Paths in a stored guide begin at the task
+/// or step.
 pub(super) const DOCUMENT: &str = "document";
 
 /// The innermost task and step of a place.
 #[derive(Clone, Copy)]
 pub(super) struct GuidePlace<'a> {
     document: &'a TaskDocument,
-    /// The step, and its number, which counts from 1.
+    /// The step and its number, counted from 1.
     step: Option<(usize, &'a Step)>,
-    /// The answer that manages the task and gives it its name; `None` for an unmanaged task.
+    /// The answer that manages and names the task; `None` for an unmanaged task.
     value: Option<&'a FeedbackValue>,
 }
 
 impl<'a> GuidePlace<'a> {
-    /// The place that a path in a document leads to, or else the task or step with this id.
+    /// The place of a path in a document, or else the task or step with this id.
     pub fn find(
         document: &'a TaskDocument,
         path: &str,
@@ -91,7 +92,7 @@ impl<'a> GuidePlace<'a> {
         None
     }
 
-    /// The number and title of the step, if it is one.
+    /// The number and title of the step; `None` for a task.
     pub fn step_label(&self) -> Option<String> {
         self.step.and_then(|_| self.label())
     }
@@ -132,7 +133,7 @@ impl<'a> GuidePlace<'a> {
         }
     }
 
-    /// The path as the document has it, which may have conditions as a shorthand.
+    /// The path in the spelling of the document, whose conditions may be a shorthand.
     pub fn path_as_written(&self, path: &str) -> String {
         let (group, shorthand) = self.conditions();
         match path.rsplit_once(".dependencies") {
@@ -172,7 +173,7 @@ fn indexed(part: &str) -> (&str, Option<usize>) {
     (name, index.strip_suffix(']').and_then(|it| it.parse().ok()))
 }
 
-/// Adds the titles of the steps to the violations that name them by their ids.
+/// Adds the titles of steps to violations that name them by ids.
 pub(super) fn name_steps(error: &mut CallError, document: &TaskDocument) {
     for violation in &mut error.violations {
         let place = GuidePlace::find(document, "", ("", &violation.field));

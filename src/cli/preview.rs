@@ -73,10 +73,10 @@ fn answer_pair(text: &str) -> Result<(String, String), &'static str> {
     Ok((name.to_owned(), key.to_owned()))
 }
 
-/// The most names or keys that a warning lists.
+/// The maximum number of names or keys in a warning.
 const MAX_LISTED: usize = 20;
 
-/// Refuses two answers for one variable, as one would be ignored.
+/// Refuses two answers for one variable, because one would be ignored.
 pub(super) fn check(args: &PreviewArgs) -> Result<(), CliError> {
     let mut names = BTreeSet::new();
     let mut answers = args.answers.iter();
@@ -132,7 +132,7 @@ fn request(args: &PreviewArgs, source: Source) -> PreviewTaskRequest {
     let language = args.language.as_ref().map(ToString::to_string);
     let fallback = args.fallback_languages.iter().map(ToString::to_string);
     let expand = args.full.then(|| "body".to_owned());
-    // An answer without a key is known to be none.
+    // An answer without a key counts as unanswered.
     let answers = args.answers.iter().map(|(name, key)| {
         let kind = match key.as_str() {
             "" => Kind::NullValue(0),
@@ -156,7 +156,7 @@ fn request(args: &PreviewArgs, source: Source) -> PreviewTaskRequest {
     }
 }
 
-/// A line for each answer whose name or key the guide does not have.
+/// A line for each answer whose name or key does not exist in the guide.
 fn answer_warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> Vec<String> {
     let steps = preview.steps.iter();
     let observations = steps.filter(|step| step.r#type() == StepType::Observation);
@@ -190,16 +190,17 @@ fn answer_warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) 
     unused.chain(unknown).collect()
 }
 
-/// Whether the question may set the variable: its own name, or a full name that ends in it. The
-/// product in a full name is not compared, as a preview does not say it.
+/// Whether the question may set the variable: the name of the question, or a full name that ends in
+/// it. The product in a full name is not compared, because previews do not contain it.
 fn sets(question: &PreviewQuestion, variable: &str) -> bool {
     let full = variable.strip_prefix("components.");
     let name = full.and_then(|full| full.split_once('.'));
     variable == question.name || name.is_some_and(|(_, name)| name == question.name)
 }
 
-/// Whether the task is published and for whom, which the response does not say; and the same of
-/// the hidden task of each subtask step, by the index of the step. What cannot be read is left out.
+/// Whether the task is published and for whom, which the response does not say, and the same for
+/// the hidden task of each subtask step, by the index of the step. Tasks that cannot be read are
+/// left out.
 async fn audiences(
     client: &Client,
     args: &PreviewArgs,
@@ -224,7 +225,7 @@ async fn audiences(
         if !reasons.any(|it| it == VisibilityReason::SubtaskHidden) {
             continue;
         }
-        // The steps of a subtask, if they are listed, follow its step.
+        // The listed steps of a subtask follow its step.
         let below = preview.steps.get(index + 1);
         let below = below.filter(|below| below.via.len() > step.via.len());
         let known = steps.iter().find(|known| known.guid == step.guid);

@@ -52,7 +52,7 @@ pub(super) async fn references(
         if listed.is_empty() {
             print_note(&sanitize(&nothing_found(client, args)));
         }
-        // A reference has the id of its task alone.
+        // A reference only has the id of its task.
         let tasks = guides::list(client, ListTasksRequest::default()).await?;
         names.extend(tasks.into_iter().map(|task| (task.guid, task.name)));
     }
@@ -60,7 +60,7 @@ pub(super) async fn references(
     print_list(format, "Reference", &listed, columns, |it| row(it, &names))
 }
 
-/// Says what was looked for and not found, and where names and answers are found.
+/// Says what was not found, and where to find names and answers.
 fn nothing_found(client: &Client, args: &ReferencesArgs) -> String {
     let Some(variable) = &args.variable else {
         return "no step refers to this task, and no answer manages it".to_owned();

@@ -41,7 +41,7 @@ pub struct RestoreArgs {
 const NEEDS_FORCE: &str = "restore asks for confirmation, but there is no terminal: use --force to \
     restore without asking, or --dry-run";
 
-/// Fails where the command would have to ask and cannot.
+/// Fails if the command would need to ask without a terminal.
 pub(super) fn check(args: &RestoreArgs) -> Result<(), CliError> {
     match args.force || args.dry_run {
         true => Ok(()),
@@ -49,7 +49,7 @@ pub(super) fn check(args: &RestoreArgs) -> Result<(), CliError> {
     }
 }
 
-/// Makes a guide what a revision says, after a dry run that shows the difference.
+/// Restores a guide to a revision, after a dry run that shows the difference.
 pub(super) async fn restore(
     client: &Client,
     args: &RestoreArgs,
@@ -70,7 +70,7 @@ pub(super) async fn restore(
     };
     let message = RestoreRevisionRequest {
         task: revision.task.clone(),
-        // An alias could name another one meanwhile.
+        // An alias could name another revision meanwhile.
         revision: revision.revision.to_string(),
         guide_etag: stored.map(|stored| stored.guide_etag).unwrap_or_default(),
         skip_missing_subtasks: args.skip_missing_subtasks,
@@ -123,7 +123,7 @@ async fn send(
     Err(match error.reason.as_str() {
         "ETAG_MISMATCH" => CliError::changed_since(&guid),
         "REVISION_UNRESTORABLE" => {
-            // The flag in place of the field of the contract.
+            // The flag instead of the field of the API.
             let (field, flag) = ("`skip_missing_subtasks`", "`--skip-missing-subtasks`");
             error.message = error.message.replace(field, flag);
             place::name_steps(&mut error, document);
@@ -134,7 +134,7 @@ async fn send(
     })
 }
 
-/// Names the guide that has taken the place.
+/// Names the guide that has taken the external id.
 async fn with_advice(client: &Client, mut error: CallError, document: &TaskDocument) -> CallError {
     let filters = ListTasksRequest {
         external_id: document
@@ -175,7 +175,7 @@ fn text(revision: &TaskRevision, answer: &RestoreRevisionResponse, dry_run: bool
     format!("{done}: {name}, {steps}{undo}\n")
 }
 
-/// What is not as in the revision.
+/// The differences from the revision.
 fn remarks(document: &TaskDocument, answer: &RestoreRevisionResponse, dry_run: bool) -> String {
     let skipped = answer.skipped_steps.iter().map(|step| {
         let label = GuidePlace::find(document, "", ("", step)).and_then(|it| it.label());

@@ -61,7 +61,7 @@ pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Re
 }
 
 struct GuideTree {
-    /// The tag of the language and its shorter forms; empty for the source.
+    /// The tag of the language, followed by its shorter forms; empty for the source.
     languages: Vec<String>,
     full: bool,
 }
@@ -192,7 +192,7 @@ impl GuideTree {
         lines
     }
 
-    /// What a step holds in addition to its title: phrases for texts that are not shown, such as
+    /// The content of a step besides its title: descriptions of texts that are not shown, such as
     /// `a text of 120 characters`, and its lists.
     fn contents(&self, step: &Step) -> Option<String> {
         let body = step.body.as_ref().map(|body| match body.chars().count() {
@@ -212,7 +212,7 @@ impl GuideTree {
         (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
     }
 
-    /// The translated text, or that of the source; with a mark if it is not in the language.
+    /// The translated text, or the source text, marked if it is not in the requested language.
     fn text<T>(
         &self,
         translations: &BTreeMap<String, T>,
@@ -224,7 +224,7 @@ impl GuideTree {
         translated.map_or_else(|| source.to_owned(), |(_, text)| text) + &mark
     }
 
-    /// The text in the language or the longest shorter form that has one, and its tag.
+    /// The text in the language or its longest shorter form that has one, with the tag.
     fn find<T, U>(
         &self,
         translations: &BTreeMap<String, T>,
@@ -234,7 +234,7 @@ impl GuideTree {
         languages.find_map(|tag| Some((tag.as_str(), text(translations.get(tag)?)?)))
     }
 
-    /// The language of a text if it is another than that asked for, as `preview` marks it.
+    /// The language of a text if it differs from the requested one, as in `preview`.
     fn mark(&self, language: Option<&str>) -> String {
         match (self.languages.first(), language) {
             (Some(asked), Some(found)) if found != asked => format!(" [{found}]"),
@@ -249,7 +249,7 @@ fn field_json(step: &Step, field: &str) -> Value {
     json.get(field).cloned().unwrap_or_default()
 }
 
-/// The id of a task or step, and the caller's own if it has one.
+/// The id of a task or step, and its external id if it has one.
 fn ids(guid: &str, external_id: &str) -> String {
     let ids = match external_id {
         "" => guid.to_owned(),
@@ -263,7 +263,7 @@ fn when(dependencies: Option<&DependencyGroup>) -> Option<String> {
     Some(style(format!("when {condition}")).yellow().to_string())
 }
 
-/// The languages, each with whether it is locked against automatic translation.
+/// The languages, and whether each is locked against automatic translation.
 fn languages<'a>(translations: impl Iterator<Item = (&'a String, bool)>) -> Option<String> {
     let languages = translations.map(|(tag, locked)| match locked {
         true => format!("{} (locked)", sanitize(tag)),

@@ -5,7 +5,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{CliError, out::print_error};
 
-/// The signals that end a run: the first after the current file, another immediately.
+/// The signals that end a run: the first signal after the current file, the second immediately.
 pub(super) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
@@ -27,12 +27,13 @@ impl Interrupts {
         self.interrupted
     }
 
-    /// Does the work to its end, or until a second signal comes: then `None`.
+    /// Finishes the work, or returns `None` after a second signal.
     pub async fn run_until_second_signal<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
             tokio::select! {
-                // Signals are polled first, so that work that ends immediately hides none.
+                // Signals are polled first, so that work that ends immediately does not hide a
+                // signal.
                 biased;
                 () = self.next() => {
                     if std::mem::replace(&mut self.interrupted, true) {

@@ -15,7 +15,7 @@ use crate::{
     translate,
 };
 
-/// Translates, and prints the summary of a run that has begun, also if it ends early.
+/// Translates, and prints a summary even if the run ends early.
 pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError> {
     let (client, task) = connect(settings).await?;
     let run = translate::run(client, settings, task).await;
@@ -28,7 +28,7 @@ pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError>
     })
 }
 
-/// Lists what is to be translated.
+/// Lists missing and outdated texts.
 pub async fn list_translation_work(
     settings: &TranslateConfig,
     format: Format,

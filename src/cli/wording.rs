@@ -1,4 +1,4 @@
-//! Parts of a guide in words, each on one line.
+//! Describes parts of a guide, each on one line.
 
 use std::fmt::Display;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// A name of an enum of the contract in words, without its prefix.
+/// The name of an enum value in words, without its prefix.
 pub(super) fn name(name: &str, prefix: &str) -> String {
     let name = name.strip_prefix(prefix).unwrap_or(name);
     name.to_ascii_lowercase().replace('_', " ")
@@ -51,7 +51,7 @@ pub(super) fn published(published: Option<i32>) -> String {
     }
 }
 
-/// The first `max` names, and how many more there are.
+/// The first `max` names, and the number of others.
 pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>, max: usize) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let (shown, others) = names.split_at(max.min(names.len()));
@@ -74,7 +74,7 @@ pub(super) fn audience(task: &Task) -> String {
     format!("{}, for {levels}", published(task.published))
 }
 
-/// What must hold, such as `a is "on" and (b is "off" or c is greater than 3)`.
+/// Conditions, such as `a is "on" and (b is "off" or c is greater than 3)`.
 pub(super) fn group(group: &DependencyGroup) -> String {
     let join = match group.operator() {
         LogicalOperator::And => " and ",
@@ -90,8 +90,7 @@ pub(super) fn group(group: &DependencyGroup) -> String {
     nodes.collect::<Vec<_>>().join(join)
 }
 
-/// What must hold, with a line for each condition: those of a group are indented below
-/// `all of:` or `any of:`.
+/// Conditions, one per line. The conditions of a group are indented below `all of:` or `any of:`.
 pub(super) fn group_in_lines(group: &DependencyGroup) -> String {
     let operator = match group.operator() {
         LogicalOperator::And => "all of:",
@@ -121,7 +120,7 @@ pub(super) fn variable(Condition { path, variable, .. }: &Condition) -> String {
     format!("{path}{dot}{variable}")
 }
 
-/// What holds of a variable, such as `is one of "on", "off"`.
+/// A comparison, such as `is one of "on", "off"`.
 pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> String {
     let one = targets.len() == 1;
     let targets: Vec<String> = targets.iter().map(target).collect();
@@ -137,8 +136,7 @@ pub(super) fn comparison(operator: &str, targets: &[prost_types::Value]) -> Stri
     format!("{relation} {}", targets.join(", "))
 }
 
-/// A value that a variable is compared with. A text is quoted, so that it is seen where it
-/// begins and ends.
+/// A value that a variable is compared with. Texts are quoted to show where they begin and end.
 pub(super) fn target(value: &prost_types::Value) -> String {
     match &value.kind {
         Some(Kind::StringValue(text)) => format!("{text:?}"),
@@ -150,7 +148,7 @@ pub(super) fn target(value: &prost_types::Value) -> String {
     }
 }
 
-/// How many instructions there are, if any.
+/// The number of instructions, if any.
 pub(super) fn instruction_count(count: usize) -> Option<String> {
     match count {
         0 => None,

@@ -9,29 +9,28 @@ use tonic_types::{ErrorDetails, StatusExt};
 use super::{connect_error, is_caller_refused, is_transient, is_unsent, may_have_taken_effect};
 use crate::{proto::code_name, terminal::sanitize};
 
-/// Why a call failed. It is displayed as a line that says what to do, and an indented one
-/// for each [`CallViolation`].
+/// Why a call failed. It is displayed as one line that says what to do, and an indented line for
+/// each [`CallViolation`].
 #[derive(Clone, Debug, Serialize)]
 pub struct CallError {
     /// The canonical code, such as `INVALID_ARGUMENT`.
     pub code: &'static str,
-    /// The reason of the contract, such as `FIELD_REQUIRED`; empty when no answer
-    /// came.
+    /// The reason, such as `FIELD_REQUIRED`; empty if the server did not respond.
     pub reason: String,
     pub message: String,
     /// The field of the request that names a missing resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// As many as the answer has room for.
+    /// As many as the response has room for.
     pub violations: Vec<CallViolation>,
-    /// The number of violations that the answer has no room for.
+    /// The number of violations that did not fit into the response.
     pub unlisted: usize,
     /// Whether a write may have taken effect although the call failed.
     pub undecided: bool,
-    /// Whether the server refuses every such call of this caller.
+    /// Whether the server refuses every call of this rpc by this caller.
     #[serde(skip)]
     pub caller_refused: bool,
-    /// Whether the same call may succeed another time.
+    /// Whether the same call may succeed later.
     #[serde(skip)]
     pub transient: bool,
     /// Whether the server could not be reached.
@@ -39,25 +38,25 @@ pub struct CallError {
     pub unreachable: bool,
 }
 
-/// One thing that is wrong with a request, or with the state it needs.
+/// A problem with a request or with the state that it needs.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallViolation {
     /// The path of the field, or the subject of the state.
     pub field: String,
-    /// Where the field stands in the text that was sent; empty if it is not known.
+    /// The position of the field in the text that was sent; empty if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub place: String,
     pub description: String,
     pub reason: String,
 }
 
-/// The server that was called, and what is known of it.
+/// The server that was called, and what is known about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CalledServer<'a> {
     pub address: &'a str,
-    /// Whether the caller names an account, instead of sending a token.
+    /// Whether the caller names an account instead of sending a token.
     pub names_account: bool,
-    /// Whether the server has answered this or an earlier call.
+    /// Whether the server has responded to this or an earlier call.
     pub answered: bool,
 }
 
@@ -78,8 +77,8 @@ impl CallError {
         let text = match status.source() {
             _ if !reason.is_empty() => text,
             Some(error) => connect_error::message(address, error, server.answered),
-            // A server or proxy cancelled the call, which is taken for a time-out there. When
-            // this client times out, the status has a source and is handled above.
+            // A server or proxy cancelled the call, probably because of a timeout there. A timeout
+            // of this client has a source, and is handled above.
             None if status.code() == Code::Cancelled => connect_error::timed_out(address),
             None => connect_error::unexpected_answer(address, &text),
         };
@@ -176,10 +175,10 @@ fn violations(details: &ErrorDetails) -> Vec<CallViolation> {
         .collect()
 }
 
-/// A message with what a user of the command line can do.
+/// A message that says what a user of the command line can do.
 fn message_with_advice(message: String, reason: &str, names_account: bool) -> String {
     let advice = match reason {
-        // The server's message addresses programs.
+        // The server's message is written for programs.
         "CREDENTIALS_MISSING" if names_account => {
             return "the server requires a token: set EXPERTISE_TOKEN instead of an account"
                 .to_owned();
@@ -187,7 +186,7 @@ fn message_with_advice(message: String, reason: &str, names_account: bool) -> St
         "CREDENTIALS_MISSING" => {
             return "the server requires an account: set --account instead of a token".to_owned();
         }
-        // It names the field of the contract, which is a flag here.
+        // It names the field of the API, which is a flag here.
         "ABSENT_STEPS" => return message.replace("`absent_steps`", "--absent-steps"),
         "SCOPE_MISSING" => "use a token that has it",
         "TASK_NOT_FOUND" => "`expertise list` lists the tasks of the account",

@@ -1,4 +1,4 @@
-//! The calls of the contract, as the build script finds them in the descriptors.
+//! The calls of the API, which the build script finds in the descriptors.
 
 use prost::Message;
 
@@ -6,7 +6,7 @@ use crate::proto::v1;
 
 /// A request of a call.
 pub(crate) trait Call: Message + Clone + 'static {
-    /// What the server answers.
+    /// The response of the server.
     type Answer: Message + Default + 'static;
     /// The path of the method.
     const PATH: &'static str;

@@ -5,7 +5,7 @@ use std::{error::Error, io};
 use rustls::CertificateError;
 use tonic::TimeoutExpired;
 
-/// The message for an error of a connection to a server, which may have answered before.
+/// The message for an error of a connection to a server that may have responded before.
 pub(super) fn message(server: &str, error: &(dyn Error + 'static), answered: bool) -> String {
     let known = causes(error).find_map(|cause| known_message(server, cause));
     known.unwrap_or_else(|| match server.starts_with("https:") {
@@ -35,7 +35,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// The message for a cause, if it is one of those that say what to do.
+/// The message for a cause that has a known remedy.
 fn known_message(server: &str, cause: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         // `source` of an `io::Error` skips the error that it wraps.
@@ -51,7 +51,7 @@ fn known_message(server: &str, cause: &(dyn Error + 'static)) -> Option<String> 
     cause.is::<TimeoutExpired>().then(|| timed_out(server))
 }
 
-/// Whether no connection was made, so that nothing was sent.
+/// Whether no connection was made, so nothing was sent.
 pub(super) fn is_unsent(error: &(dyn Error + 'static)) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
     causes(error)
@@ -69,7 +69,7 @@ fn is_unknown_host(error: &io::Error) -> bool {
     error.to_string().contains("lookup address")
 }
 
-/// The message for an answer that another service gave.
+/// The message for a response of another service.
 pub(super) fn unexpected_answer(server: &str, text: &str) -> String {
     let colon = if text.is_empty() { "" } else { ": " };
     format!(
@@ -77,7 +77,7 @@ pub(super) fn unexpected_answer(server: &str, text: &str) -> String {
     )
 }
 
-/// The message for a time-out.
+/// The message for a timeout.
 pub(super) fn timed_out(server: &str) -> String {
     format!("{server} did not respond in time: try again later")
 }
@@ -144,8 +144,8 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
             "the certificate of {server} cannot be verified because the key type of its CA is not \
              supported: use a CA with RSA, ECDSA on P-256 or P-384, or Ed25519"
         ),
-        // Any other error means that no trusted authority has signed it. Some are about a trusted
-        // one that has the same name and another key.
+        // Any other error means that no trusted CA has signed it. Some concern a trusted CA with
+        // the same name but another key.
         _ => format!(
             "the certificate of {server} is from an untrusted CA: set --ca-file or \
              EXPERTISE_CA_FILE to the CA's certificate"

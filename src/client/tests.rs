@@ -1,4 +1,4 @@
-//! Tests of pauses between attempts, and of what is attempted again.
+//! Tests of the pauses between attempts, and of what is retried.
 
 use std::collections::{HashMap, HashSet};
 

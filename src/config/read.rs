@@ -62,8 +62,8 @@ pub(super) fn fail_if_any(faults: Vec<String>) -> Result<(), ConfigError> {
     }
 }
 
-/// Reads command line, environment and file of this process. The arguments of the program itself
-/// belong to the command that runs if none is named.
+/// Reads the command line, environment and settings file of this process. The arguments of the
+/// program itself belong to the command that runs if none is named.
 ///
 /// The command line is parsed twice: first with all values as texts, to find every wrong value, then
 /// with their types and the values of the file as defaults. Help is printed by the first, without the

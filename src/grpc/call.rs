@@ -55,7 +55,7 @@ impl Call {
         )
     }
 
-    /// The digest of a request without some of its fields.
+    /// The digest of a request, excluding some of its fields.
     pub fn digest(&self, request: &impl Message, without: &[&str]) -> [u8; 32] {
         let bytes = request.encode_to_vec();
         let descriptor = message_json::descriptor(&format!("{}Request", self.rpc));
@@ -74,7 +74,7 @@ impl Call {
     }
 }
 
-/// The `ignored_paths` of a write: fields of a resource that were sent or named in the mask and not honored.
+/// The `ignored_paths` of a write: fields that were sent or named in the mask but not honored.
 pub fn ignored_paths(resource: &str, fields: BTreeSet<&str>) -> Vec<String> {
     let fields = fields.into_iter();
     fields.map(|field| format!("{resource}.{field}")).collect()

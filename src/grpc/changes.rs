@@ -1,4 +1,4 @@
-//! ChangeService: decode, read, encode. With `wait`, it reads again when there may be changes.
+//! ChangeService: decode, read, encode. With `wait`, reads again when there may be changes.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::{
     proto::v1::{Change, ChangeStart, ListChangesRequest, ListChangesResponse},
 };
 
-/// The longest that a call waits for changes.
+/// The maximum time that a call waits for changes.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 impl Call {
     pub async fn list_changes(self, request: ListChangesRequest) -> Result<ListChangesResponse> {
-        // A cursor is valid whatever else is sent.
+        // A cursor stays valid if the other fields change.
         let tokens = self.page_tokens(&());
         let (mut start, task, size, wait) = decode::all(|violations| {
             let start = feed_start(&request.cursor, request.start, &tokens, violations);
@@ -35,12 +35,12 @@ impl Call {
             let wait = wait_time(request.wait, violations.at("wait"));
             Some((start?, task, size?, wait?))
         })?;
-        // The start at the present has nothing to wait for.
+        // A call that starts now has nothing to wait for.
         let mut waits = !wait.is_zero() && start != FeedStart::Now;
         let page = loop {
-            // It starts before the read, so that it sees every later write.
+            // It starts before the read, so it sees every later write.
             let watch = waits.then(|| self.account.watch_changes());
-            // Boxed, so that a waiting call does not keep the memory of a read.
+            // Boxed, so a waiting call does not hold the memory of a read.
             let page = Box::pin(self.account.list_changes(start, task, size)).await?;
             let is_empty = page.entries.is_empty() && page.is_at_head;
             let Some(watch) = watch.filter(|_| is_empty) else {
@@ -51,7 +51,7 @@ impl Call {
             let Some(ready) = watch.wait(&mut looked, of_task)? else {
                 break page;
             };
-            // Once the time is over, the call returns the next page even if it is empty.
+            // After this time, the call returns the next page even if it is empty.
             waits = CallContext::wait(ready, wait).await?;
             start = FeedStart::After(looked);
         };
@@ -108,7 +108,8 @@ fn feed_start(
 /// How long to wait: 0 to [`MAX_WAIT`].
 fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Duration> {
     let ProtoDuration { seconds, nanos } = wait.unwrap_or_default();
-    // The library's conversion accepts any number of nanoseconds, and negates what is negative.
+    // The library's conversion accepts any number of nanoseconds, and makes negative values
+    // positive.
     let nanos = u32::try_from(nanos)
         .ok()
         .filter(|nanos| *nanos < 1_000_000_000);

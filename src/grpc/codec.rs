@@ -1,5 +1,5 @@
-//! The codec of every rpc. A request that cannot be decoded is INVALID_ARGUMENT, where
-//! tonic's codec would make it INTERNAL.
+//! The codec of every rpc. A request that cannot be decoded fails with INVALID_ARGUMENT instead of
+//! tonic's INTERNAL.
 
 use std::marker::PhantomData;
 
@@ -45,8 +45,8 @@ impl<T: Message, U> Encoder for Codec<T, U> {
     type Item = T;
     type Error = Status;
 
-    /// Reserves the message's length first, so that a body of megabytes is not copied
-    /// whenever the buffer grows.
+    /// Reserves the length of the message first, so that the buffer does not grow and copy large
+    /// bodies.
     fn encode(&mut self, item: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         buffer.reserve(item.encoded_len());
         item.encode(buffer).map_err(|_| {

@@ -1,4 +1,4 @@
-//! A guide that a call decodes or compares, with the memory that it takes.
+//! A guide that a call decodes or compares, with the memory that it holds.
 
 use std::slice;
 
@@ -27,7 +27,8 @@ pub struct ComparedGuide {
 }
 
 impl ComparedGuide {
-    /// The guide of a revision. `field` names the revision; the call already holds `other` bytes.
+    /// The guide of a revision, which `field` of the request names. The call already holds `other`
+    /// bytes.
     pub async fn revision(
         account: &Account,
         task: TaskId,
@@ -44,7 +45,7 @@ impl ComparedGuide {
         let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
         memory.grow_within(SizedResource::Guide, bytes, other)?;
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
-        // The bytes that it was decoded from are gone.
+        // The encoded bytes have been dropped.
         drop(guide);
         memory.shrink_to(bytes.saturating_sub(document_bytes));
         drop(permit);
@@ -57,7 +58,7 @@ impl ComparedGuide {
         Ok((revision, guide))
     }
 
-    /// The guide as it is now; the call already holds `other` bytes.
+    /// The current state of the guide. The call already holds `other` bytes.
     pub async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
         let found = account.export_task(task).await;
         let tree = found.map_err(|error| match error {
@@ -78,12 +79,12 @@ impl ComparedGuide {
         })
     }
 
-    /// The weight of work on the guide.
+    /// The weight of the guide for the limit on concurrent analysis.
     pub fn weight(&self) -> usize {
         weight(self.bytes)
     }
 
-    /// The paths of the task that differ in another guide, and the steps that differ.
+    /// The fields of the task and the steps that differ from another guide.
     pub fn compare(&self, target: &Self) -> (Vec<String>, Vec<v1::StepDifference>) {
         let difference = compare(&self.document, &target.document);
         (paths(&difference.fields), step_differences(&difference))
@@ -94,7 +95,7 @@ fn weight(bytes: usize) -> usize {
     bytes / 1_024
 }
 
-/// The steps in which two guides differ, those of managed tasks after the observation that
+/// The steps that differ between two guides. Steps of managed tasks come after the observation that
 /// manages them.
 fn step_differences(difference: &TaskDifference<'_>) -> Vec<v1::StepDifference> {
     let mut steps = Vec::new();
@@ -129,7 +130,7 @@ fn add_changed(difference: &StepDifference<'_>, after: &Step, steps: &mut Vec<v1
     let kind = match (paths.is_empty(), difference.moved) {
         (false, _) => Some(v1::DifferenceKind::Changed),
         (true, true) => Some(v1::DifferenceKind::Moved),
-        // Only steps of managed tasks differ.
+        // Only the steps of its managed tasks differ.
         (true, false) => None,
     };
     steps.extend(kind.map(|kind| v1::StepDifference {
@@ -157,7 +158,7 @@ fn paths(fields: &[FieldPath]) -> Vec<String> {
     paths
 }
 
-/// Adds steps that one guide lacks, and those of the tasks that they manage.
+/// Adds steps that only one guide has, and the steps of the tasks that they manage.
 fn add_whole(missing: &[Step], kind: v1::DifferenceKind, steps: &mut Vec<v1::StepDifference>) {
     let missing = all_steps(missing).into_iter();
     steps.extend(missing.map(|step| whole(step, kind)));

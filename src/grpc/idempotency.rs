@@ -1,4 +1,4 @@
-//! Creates and imports that a caller may repeat under the same `request_id`.
+//! Creates and imports that a caller may retry with the same `request_id`.
 
 use prost::Message;
 
@@ -9,7 +9,7 @@ use crate::{
     store::{RetryKey, WriteOutcome},
 };
 
-/// The `request_id` of a request, and the digest of the payload that it stands for.
+/// The `request_id` of a request, and the digest of its payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Idempotency {
     id: RequestId,
@@ -17,8 +17,7 @@ pub struct Idempotency {
 }
 
 impl Call {
-    /// `None` without a `request_id`. It stands for the request without `request_id` and
-    /// `validate_only`.
+    /// `None` without a `request_id`. The digest excludes `request_id` and `validate_only`.
     pub fn idempotency(
         &self,
         request_id: &str,
@@ -33,8 +32,7 @@ impl Call {
 }
 
 impl Idempotency {
-    /// What the store needs to recognize a retry and to answer it with the
-    /// `response` of the first call.
+    /// What the store needs to recognize a retry and return the `response` of the first call.
     pub fn retry_key<T, R: Message>(
         self,
         response: impl Fn(&T) -> R + Send + Sync + 'static,
@@ -47,7 +45,8 @@ impl Idempotency {
     }
 }
 
-/// Runs a write, and returns its response, or that of the first call with its `request_id`.
+/// Runs a write and returns its response, or the response of the first call with the same
+/// `request_id`.
 pub async fn once<T: Clone, R: Message + Default>(
     request: Option<Idempotency>,
     response: impl Fn(T) -> R + Clone + Send + Sync + 'static,

@@ -57,7 +57,7 @@ impl Call {
     }
 }
 
-/// An item of an acknowledgement. `known` has the ids of those before.
+/// An item of an acknowledgement. `known` has the ids of earlier items.
 fn acknowledgement(
     item: IndexedItem,
     mut field: Field<'_>,
@@ -86,7 +86,7 @@ fn acknowledgement(
     })
 }
 
-/// A task or step that an index has to read or to forget.
+/// A task or step that an index must read or delete.
 fn index_work(work: Work) -> IndexWork {
     IndexWork {
         guid: work.guid.to_string(),

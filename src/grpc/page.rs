@@ -1,8 +1,8 @@
-//! Pages of a listing: the cut by encoded size, and the tokens that lead from one page to the next.
+//! Pages of a listing: their size in bytes, and the token of the next page.
 //!
 //! A token is the cursor at which a page ended, as JSON, signed with the key of the database. The
-//! signature covers the account, the rpc and its filters: a token of another listing, or an altered
-//! one, is refused.
+//! signature covers the account, the rpc and its filters, so a token that was altered or belongs to
+//! another listing is refused.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use prost::Message;
@@ -21,21 +21,21 @@ use crate::{
 
 /// Bytes of a token's signature, an HMAC-SHA-256.
 const SIGNATURE_BYTES: usize = 32;
-/// Most characters of a token; every token of this service is shorter.
+/// The maximum number of characters of a token. Every token of this service is shorter.
 const MAX_PAGE_TOKEN_BYTES: usize = 1_024;
 
 /// The page tokens of one listing.
 #[derive(Debug)]
 pub struct PageTokens {
     key: hmac::Key,
-    /// What is signed in front of each cursor: the account, the rpc and the filters.
+    /// What is signed before each cursor: the account, the rpc and the filters.
     listing: Vec<u8>,
-    /// A page of the listing ends early once it has this many encoded bytes.
+    /// A page ends early once it has this many encoded bytes.
     page_bytes: usize,
 }
 
 impl PageTokens {
-    /// `key` is the key of the database, the same for all of its servers. Equal filters have equal
+    /// `key` is the key of the database, which all its servers share. Equal filters have equal
     /// bytes.
     pub fn new(
         key: &[u8; 32],
@@ -58,14 +58,14 @@ impl PageTokens {
 
     /// The token of the page after a cursor.
     pub fn sign(&self, cursor: &impl Serialize) -> String {
-        // No cursor has a map, so this never fails.
+        // Never fails, because no cursor has a map.
         let mut token = serde_json::to_vec(cursor).unwrap_or_default();
         let signature = hmac::sign(&self.key, &self.signed(&token));
         token.extend(signature.as_ref());
         URL_SAFE_NO_PAD.encode(token)
     }
 
-    /// The cursor of a token that this listing has signed.
+    /// The cursor of a token, if this listing has signed it.
     pub fn verify<C: DeserializeOwned>(&self, token: &str) -> Option<C> {
         if token.len() > MAX_PAGE_TOKEN_BYTES {
             return None;
@@ -81,8 +81,8 @@ impl PageTokens {
         [&self.listing, cursor].concat()
     }
 
-    /// The cursor after which a page starts, and the size of the page. `None` if the size is
-    /// invalid. The cursor is `None` for the first page and for an invalid token, which is a
+    /// The cursor after which a page starts, and the page size. `None` if the size is invalid. The
+    /// cursor is `None` for the first page, and for an invalid token, which is reported as a
     /// violation.
     pub fn start<C: DeserializeOwned>(
         &self,
@@ -101,8 +101,8 @@ impl PageTokens {
         Some((after, size?))
     }
 
-    /// Encodes the items of a page up to its bytes, at least one, and makes the token of the next
-    /// page; empty on the last page.
+    /// Encodes as many items as fit into a page, but at least one, and creates the token of the
+    /// next page. The token is empty on the last page.
     pub fn page<T, I: Message, C: Serialize>(
         &self,
         page: Page<T>,
@@ -112,7 +112,7 @@ impl PageTokens {
         self.page_beside(0, page, cursor, encode)
     }
 
-    /// The same, in addition to `used` bytes of other fields.
+    /// The same, but other fields already use `used` bytes of the page.
     pub fn page_beside<T, I: Message, C: Serialize>(
         &self,
         used: usize,
@@ -141,7 +141,7 @@ impl PageTokens {
     }
 
     /// Encodes a page of a search. `next` is where the search stopped, which may be far after the
-    /// last item; if not all items fit, the next page starts after the last one that does.
+    /// last item. If not all items fit, the next page starts after the last item that fits.
     pub fn found<T, I: Message, C: Serialize>(
         &self,
         items: Vec<T>,
@@ -157,7 +157,7 @@ impl PageTokens {
     }
 }
 
-/// Bytes of an element in a list whose field number is below 16.
+/// The bytes of a list element with a field number below 16.
 fn size_in_list(message: &impl Message) -> usize {
     let bytes = message.encoded_len();
     1 + prost::length_delimiter_len(bytes) + bytes

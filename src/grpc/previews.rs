@@ -36,7 +36,7 @@ use crate::{
 
 mod trace;
 
-/// Where a page of the steps of a preview, or of the findings of a guide, starts.
+/// The start of a page of the steps of a preview, or of the findings of a guide.
 #[derive(Serialize, Deserialize)]
 pub struct GuideCursor {
     /// The index of its first step or finding.
@@ -45,7 +45,7 @@ pub struct GuideCursor {
     pub fingerprint: Fingerprint,
 }
 
-/// Decodes a request of PreviewTask: the call, and whether traces of conditions are returned.
+/// Decodes a request of PreviewTask. Also returns whether the response has traces of conditions.
 pub fn preview_task(
     message: v1::PreviewTaskRequest,
     tokens: &PageTokens,
@@ -229,7 +229,7 @@ fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion>
     })
 }
 
-/// A value: null if it is known to be not answered.
+/// A value, which is null if it is known to be unanswered.
 fn value(value: &VariableValue) -> Value {
     match value {
         VariableValue::Unanswered => Kind::NullValue(0).into(),
@@ -272,8 +272,9 @@ fn step_id(page: &PreviewPage, at: StepPosition) -> String {
     id(page.preview.guide[at].guid())
 }
 
-/// The id of a step. A step of a document without an id is named by its index: `#3`. A subtask step
-/// that an import adds for a value is named by the observation and the value: `#3.values[1]`.
+/// The id of a step. A step of a document without an id is named by its index, such as `#3`. A
+/// subtask step that an import adds for a value is named by the observation and the value, such as
+/// `#3.values[1]`.
 fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
     let origin = page.preview.guide[at].origin.as_ref();
     let unnamed = origin.filter(|origin| origin.guid.is_none());

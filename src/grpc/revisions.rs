@@ -1,5 +1,5 @@
-//! RevisionService: decode, one store call, encode. CompareRevisions reads two guides, which are
-//! revisions, and so never change, or the guide as it is now.
+//! RevisionService: decode, one store call, encode. CompareRevisions reads two guides. Each is a
+//! revision, which never changes, or the current state.
 
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ impl Call {
         let found = ComparedGuide::revision(&self.account, task, &name, "revision", 0);
         let (revision, guide) = found.await?;
         let bytes = guide.memory.bytes();
-        // From now on it counts as the response.
+        // From now on, it counts towards the response.
         drop(guide.memory);
         CallContext::reserve_response(bytes)?;
         Ok(GetRevisionResponse {
@@ -133,7 +133,7 @@ impl Call {
             }
             None => ComparedGuide::now(account, task, held).await?,
         };
-        // A page follows one of these two guides, whatever the names mean by now.
+        // Later pages compare the same two guides, even if an alias has moved since.
         let guides = format!("{} {}", base.etag.as_str(), target.etag.as_str());
         let after: Option<ComparedSteps> = after;
         if after.as_ref().is_some_and(|after| after.guides != guides) {
@@ -279,7 +279,7 @@ fn restored(done: Imported) -> RestoreRevisionResponse {
 /// A place in a comparison.
 #[derive(Serialize, Deserialize)]
 struct ComparedSteps {
-    /// How many steps stand before it.
+    /// The number of steps before it.
     count: usize,
     /// The etags of the two guides.
     guides: String,

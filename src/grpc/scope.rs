@@ -10,9 +10,9 @@ pub fn rpcs() -> Vec<String> {
         .collect()
 }
 
-/// The scope that the rpc `path` requires, such as `/package.Service/Method`; `None`
-/// for rpcs of other contracts, such as health and reflection, and for names without a known
-/// service or first word, which decide.
+/// The scope that the rpc `path` requires, such as `/package.Service/Method`. The service and the
+/// first word of the method decide. `None` if either is unknown, for example for health and
+/// reflection.
 pub fn required_scope(path: &str) -> Option<Scope> {
     let (service, method) = path.strip_prefix("/expertise.v1.")?.split_once('/')?;
     match service {

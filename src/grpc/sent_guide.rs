@@ -42,8 +42,8 @@ pub fn guide(
 }
 
 impl SentGuide {
-    /// Decodes a document, and returns its digest. Like [`SentDocument::decode_new`], it comes after the
-    /// other fields of the request.
+    /// Decodes a document, and returns its digest. Call it after decoding the other fields, like
+    /// [`SentDocument::decode_new`].
     pub fn into_source(
         self,
         violations: &mut Violations,
@@ -59,8 +59,7 @@ impl SentGuide {
     }
 }
 
-/// The digest of a document without ids, which only tie its parts together, and without
-/// etags.
+/// The digest of a document without etags and ids. The ids only connect its parts.
 fn content_digest(mut document: v1::TaskDocument) -> [u8; 32] {
     clear_ids_and_etags(&mut document);
     Sha256::default().with(document.encode_to_vec()).finish()

@@ -1,8 +1,7 @@
-//! The only place where an error becomes a [`Status`]: a code of the contract with
-//! its `google.rpc` details.
+//! The only place where an error becomes a [`Status`]: a code with its `google.rpc` details.
 //!
-//! *Invariant:* the text of a status is that of the domain's error, is written here, or is a short
-//! quote of the request; it never has the text of a driver or of another layer.
+//! *Invariant:* the text of a status comes from the domain's error or this module, and may quote a
+//! short part of the request. It never contains the text of a driver or of another layer.
 
 use tonic::{Status, metadata::MetadataValue};
 use uuid::Uuid;
@@ -40,12 +39,13 @@ impl From<Error> for Status {
             Error::EtagMismatch(_) | Error::GuideEtagMismatch(_) | Error::EtagOfDeletedGuide(_) => {
                 status(ErrorReason::EtagMismatch, message)
             }
-            // Usually nobody is left to receive it.
+            // Usually, the caller no longer receives it.
             Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
             Error::WriteConflict(_) => status(ErrorReason::WriteConflict, message),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
             Error::Overloaded => overloaded(),
-            // The database cannot serve the call. `outcome` tells programs that a write may have been done.
+            // The database cannot serve the call. `outcome` tells programs whether a write may have
+            // been done.
             Error::Unavailable(outage) => {
                 let failure = Failure::new(ErrorReason::StoreUnavailable, message);
                 match outage {
@@ -54,7 +54,7 @@ impl From<Error> for Status {
                 }
             }
             Error::Internal(class) => {
-                // The id of the call in the log, so that all its lines are found.
+                // The id of the call in the log, to find all its lines.
                 let id = CallContext::current().map_or_else(Uuid::now_v7, |call| call.id);
                 let request_id = id.to_string();
                 tracing::error!(request_id, class, "internal error");
@@ -74,8 +74,8 @@ pub fn credentials_invalid(message: &str) -> Status {
     status(ErrorReason::CredentialsInvalid, message)
 }
 
-/// The call's credentials lack the scope that it needs. Names that are no scopes are not
-/// repeated, as credentials stay out of responses.
+/// The call's credentials lack a required scope. Unknown scope names are not repeated, because
+/// responses never contain credentials.
 pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     let known = Scope::ALL.map(Scope::name).join(", ");
     let message = match granted {
@@ -90,12 +90,12 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
         .into()
 }
 
-/// The server works on as many calls as it can.
+/// The server has no capacity for the call.
 pub fn overloaded() -> Status {
     status(ErrorReason::Overloaded, "the server is overloaded")
 }
 
-/// The deadline of a call that needs this scope passed.
+/// The deadline of a call with this scope has passed.
 pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
     let limit = match source {
         DeadlineSource::Caller => "the deadline has passed",
@@ -112,7 +112,7 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
     status(ErrorReason::DeadlineExceeded, format!("{limit}{outcome}"))
 }
 
-/// An error of the server itself. The lines of the log about the call have the same id.
+/// An error of the server itself. The log lines of the call have the same id.
 pub fn internal(id: &str) -> Status {
     Failure::new(ErrorReason::Internal, format!("internal error {id}"))
         .with("id", id)
@@ -124,7 +124,7 @@ pub fn store_not_open() -> Status {
     status(ErrorReason::StoreUnavailable, "the server is starting")
 }
 
-/// The request is compressed. The response names the only encoding that is accepted.
+/// The request is compressed. The response names the only accepted encoding.
 pub fn compressed() -> Status {
     let message = "the request is compressed: send it uncompressed";
     let mut status = status(ErrorReason::Unimplemented, message);
@@ -143,7 +143,7 @@ pub fn unimplemented(path: &str) -> Status {
     )
 }
 
-/// A request whose messages are encoded in another way than by Protocol Buffers.
+/// A request whose messages are not encoded by Protocol Buffers.
 pub fn unsupported_encoding() -> Status {
     status(
         ErrorReason::Unimplemented,
@@ -166,13 +166,13 @@ pub fn undecodable(error: &str) -> Status {
     Violations::from(decode_error::violation(error)).into()
 }
 
-/// Metadata of a call with a wrong value; `name` is that of the entry.
+/// A metadata entry has an invalid value.
 pub fn invalid_metadata(name: &'static str, description: &str) -> Status {
     let violation = Violation::new(&Path::root(name), Reason::FieldInvalid, description);
     Violations::from(violation).into()
 }
 
-/// A page token that was altered or is of another listing.
+/// A page token that was altered or belongs to another listing.
 pub fn page_token_violation() -> Violation {
     Violation::new(
         &Path::root("page_token"),
@@ -197,13 +197,13 @@ pub fn response_too_large(limit: usize) -> Status {
     too_large("the response would be larger than", limit, "")
 }
 
-/// A call's metadata are larger than the server accepts; `limit` is in bytes.
+/// The metadata of a call is larger than the server accepts; `limit` is in bytes.
 pub fn metadata_too_large(limit: usize) -> Status {
     let what = "the metadata, without credentials, is larger than";
     too_large(what, limit, "")
 }
 
-/// A resource exceeds its limit of so many bytes.
+/// A resource exceeds its limit in bytes.
 fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
     let (what, remedy) = match resource {
         SizedResource::Task => (
@@ -231,7 +231,7 @@ fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
     too_large(what, limit, remedy)
 }
 
-/// Something exceeds a limit in bytes. `remedy` is what the caller can do.
+/// Something exceeds a limit in bytes. `remedy` says what the caller can do.
 fn too_large(what: &str, limit: usize, remedy: &str) -> Status {
     let message = format!("{what} {limit} bytes{remedy}");
     Failure::new(ErrorReason::MessageTooLarge, message)
@@ -239,8 +239,7 @@ fn too_large(what: &str, limit: usize, remedy: &str) -> Status {
         .into()
 }
 
-/// A request with violations. Shows as many as fit the trailers, and says how many
-/// there are.
+/// A request with violations. Lists as many as fit into the trailers, and their total number.
 impl From<Violations> for Status {
     fn from(violations: Violations) -> Self {
         let (total, shown) = (violations.total(), truncate::violations(violations.kept()));
@@ -258,8 +257,8 @@ impl From<Violations> for Status {
     }
 }
 
-/// A resource of another account and one that does not exist have the same status. The
-/// message names the field, unless it has no dot: then it is the request's own id.
+/// The status is the same for a missing resource and a resource of another account. The message
+/// names the field, unless it is the request's own id, which has no dot.
 fn not_found(missing: Missing, field: &str) -> Status {
     let field = truncate::text(field, truncate::MAX_PATH_BYTES);
     let named = match field.contains('.') {
@@ -312,7 +311,7 @@ fn external_id_taken(taken: &TakenId) -> Status {
         ResourceId::Task(id) => ("Task", id.to_string()),
         ResourceId::Step(id) => ("Step", id.to_string()),
     };
-    // Short, so that no part of it is cut off.
+    // Short, so that it is not truncated.
     let description = match taken.can_match {
         true => format!(
             "{owner} has this external id: set `match_external_ids` to change that {}, or use another id",

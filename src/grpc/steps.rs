@@ -155,8 +155,8 @@ impl Call {
     }
 }
 
-/// A stored response, with the bodies of the retry. They are not stored with it, as
-/// the payload of a retry is the same.
+/// A stored response, with the bodies of the retry. They need not be stored, because a retry has
+/// the same payload.
 fn with_bodies(mut response: CreateStepResponse, sent: Option<v1::Step>) -> CreateStepResponse {
     if let (Some(stored), Some(sent)) = (&mut response.step, sent) {
         stored.body = sent.body;

@@ -31,7 +31,7 @@ impl Call {
         self,
         request: ListTranslationWorkRequest,
     ) -> Result<ListTranslationWorkResponse> {
-        // The order of the languages does not matter, nor their case.
+        // The order and case of the languages do not matter.
         let languages = request.languages.iter();
         let languages: BTreeSet<Language> =
             languages.filter_map(|tag| Language::parse(tag)).collect();
@@ -70,8 +70,8 @@ impl Call {
             let mut list = violations.at("translations");
             list.not_empty(&sent, "needs at least one translation");
             let items = list.elements(request.translations, MAX_ITEMS_WRITTEN, decode_item)?;
-            // In a valid request, the decision refuses them together with items of
-            // which the task or step has none of the texts.
+            // In a valid request, the decision refuses these items together with items whose texts
+            // do not exist.
             if list.violation_count() > 0 {
                 let sent = sent.iter().enumerate();
                 for (index, _) in sent.filter(|(_, sent)| sent.texts.is_empty()) {
@@ -164,10 +164,10 @@ fn read_digest(text: &str) -> Option<SourceDigest> {
     bytes.try_into().ok().map(SourceDigest)
 }
 
-/// What an automatic translation has, as paths.
+/// The texts of an automatic translation, as paths.
 struct SentTexts {
     texts: Vec<&'static str>,
-    /// Links in the question, which no translation has.
+    /// Links in the question, which translations do not have.
     links: Vec<&'static str>,
 }
 
@@ -188,7 +188,7 @@ impl SentTexts {
         }
     }
 
-    /// The ignored paths: texts that the written resource does not have, and links. None if
+    /// The ignored paths: texts that the written resource does not have, and links. Empty if
     /// nothing was written.
     fn ignored(self, outcome: TranslationOutcome) -> Vec<&'static str> {
         let TranslationOutcome::Written(resource) = outcome else {

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::proto::v1::{Step, StepType, Task, TaskDocument, TaskType};
 
-/// The guide without what the system sets, and without what follows from other fields: its import
-/// changes nothing. A managed task keeps its type, as `apply` warns of its document.
+/// The guide without fields that the system sets or that follow from other fields, so that its
+/// import changes nothing. A managed task keeps its type, because `apply` warns about its document.
 pub fn authored(guide: &TaskDocument) -> TaskDocument {
     let TaskDocument { task, steps } = guide;
     TaskDocument {
@@ -25,7 +25,7 @@ fn authored_task(task: &Task) -> Task {
         authored.dependencies = None;
     }
     authored.r#type = task.r#type.filter(|it| *it == i32::from(TaskType::Linked));
-    // A translation that is written is locked unless it says otherwise.
+    // A written translation is locked by default.
     for translation in authored.translations.values_mut() {
         translation.locked = translation.locked.filter(|locked| !locked);
     }
@@ -43,7 +43,7 @@ fn authored_step(step: &Step) -> Step {
         authored.dependencies = None;
     }
     if authored.r#type() == StepType::Subtask {
-        // It is the name of the task that the step refers to.
+        // The title is the name of the task that the step refers to.
         authored.title.clear();
     }
     for value in values_mut(&mut authored) {
@@ -51,7 +51,7 @@ fn authored_step(step: &Step) -> Step {
         if let Some(managed) = &mut value.task_json {
             **managed = self::authored(managed);
             if let Some(task) = &mut managed.task {
-                // They are those of the answer and of the guide.
+                // The name and product are those of the answer and the guide.
                 task.name.clear();
                 task.product_id = None;
                 task.r#type = None;
@@ -61,7 +61,7 @@ fn authored_step(step: &Step) -> Step {
     authored
 }
 
-/// The message with its id and the fields that a create honors.
+/// The message with its id and the fields that creates honor.
 fn authored_fields<M: Message + Default>(resource: &ResourceFields, message: &M) -> M {
     let bytes = message.encode_to_vec();
     let fields = wire::fields(&bytes).unwrap_or_default().into_iter();
@@ -74,6 +74,6 @@ fn authored_fields<M: Message + Default>(resource: &ResourceFields, message: &M)
         })
     });
     let authored: Vec<&[u8]> = authored.map(|field| field.whole).collect();
-    // What was just encoded can be decoded.
+    // A message that was just encoded can be decoded.
     M::decode(&authored.concat()[..]).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The bodies of messages. They can have megabytes, so they are kept outside of the messages while
-//! these are merged and decoded.
+//! The bodies of messages. They can have megabytes, so they are moved out of the messages before
+//! merging and decoding.
 
 use std::{iter::once, mem::take};
 
@@ -14,7 +14,7 @@ use crate::{
     proto::v1,
 };
 
-/// Bodies that messages name by their numbers.
+/// Bodies, which messages refer to by numbers.
 #[derive(Debug, Default)]
 pub struct Bodies(Vec<Body>);
 
@@ -22,8 +22,8 @@ pub struct Bodies(Vec<Body>);
 const STORED: &str = "stored";
 
 impl Bodies {
-    /// Replaces the bodies of a step by their numbers. A body that breaks a limit stays in the message,
-    /// where the decoder refuses it.
+    /// Replaces the bodies of a step with their numbers. A body that exceeds a limit stays in the
+    /// message, where the decoder refuses it.
     pub fn take_from(&mut self, message: &mut v1::Step) {
         let translations = message.translations.values_mut().map(|it| &mut it.body);
         for text in once(&mut message.body).chain(translations).flatten() {
@@ -36,7 +36,7 @@ impl Bodies {
         }
     }
 
-    /// Encodes a stored step like the sent one: with its numbers in place of equal bodies.
+    /// Encodes a stored step like the sent one, with the same numbers for equal bodies.
     pub fn encode_stored(&self, stored: &Step, sent: &v1::Step) -> Vec<u8> {
         let mut message = encode::step_without_bodies(stored);
         let name = |stored: &Body, sent: Option<&String>| {
@@ -62,7 +62,7 @@ impl Bodies {
         self.0.get(number.parse::<usize>().ok()?)
     }
 
-    /// Puts the bodies in their places: sent ones, and those of the step as it was stored.
+    /// Restores the bodies: the sent ones, and the ones of the stored step.
     pub fn restore(&self, content: &mut StepContent, stored: Option<&Step>) {
         let stored = stored.map(|step| &step.content);
         let restore = |body: &mut Option<Body>, stored: Option<&Option<Body>>| {

@@ -1,4 +1,4 @@
-//! The differences between two guides, in the fields that an import honors.
+//! The differences between two guides in the fields that imports honor.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};
 /// A field of a task or step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath {
-    /// The key of the translation that has the field.
+    /// The language of the translation that has the field.
     pub language: Option<String>,
     pub name: &'static str,
 }
@@ -51,19 +51,19 @@ pub struct TaskDifference<'g> {
     pub target: &'g TaskDocument,
     pub fields: Vec<FieldPath>,
     /// The steps that differ, in the order of the target. A removed step comes after its
-    /// former predecessor.
+    /// predecessor in the base.
     pub steps: Vec<StepDifference<'g>>,
 }
 
 /// A step that differs.
 #[derive(Debug)]
 pub struct StepDifference<'g> {
-    /// Its index and itself in the base; `None` if it is added.
+    /// The step and its index in the base; `None` if it was added.
     pub base: Option<(usize, &'g Step)>,
-    /// The same in the target; `None` if it is removed.
+    /// The step and its index in the target; `None` if it was removed.
     pub target: Option<(usize, &'g Step)>,
-    /// Whether its place among the steps of both guides is another one: it is not in their
-    /// longest common subsequence. Of equally long ones that with the earliest steps of the base
+    /// Whether it has moved among the steps that both guides have: it is not in their longest
+    /// common subsequence. Of equally long ones, the one with the earliest steps of the base
     /// counts.
     pub moved: bool,
     /// The fields that differ, if both guides have the step.
@@ -72,14 +72,14 @@ pub struct StepDifference<'g> {
     pub managed: Vec<(&'g str, ManagedDifference<'g>)>,
 }
 
-/// How the tasks differ that a value manages.
+/// How the managed tasks of a value differ.
 #[derive(Debug)]
 pub enum ManagedDifference<'g> {
-    /// Only the target has one.
+    /// Only the target has the task.
     Added(&'g FeedbackValue, &'g TaskDocument),
-    /// Only the base has one.
+    /// Only the base has the task.
     Removed(&'g FeedbackValue, &'g TaskDocument),
-    /// Both have one.
+    /// Both have the task.
     Changed(TaskDifference<'g>),
 }
 
@@ -97,8 +97,8 @@ impl StepDifference<'_> {
     }
 }
 
-/// What makes `target` of `base`, without what a task that is managed in `target` takes from its
-/// answer.
+/// The differences from `base` to `target`, excluding what a managed task of `target` takes from
+/// its answer.
 pub fn compare<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> TaskDifference<'g> {
     let mut difference = compare_whole(base, target);
     let task = target.task.as_ref();
@@ -109,7 +109,7 @@ pub fn compare<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> TaskDiff
     difference
 }
 
-/// What makes `target` of `base`.
+/// The differences from `base` to `target`.
 pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> TaskDifference<'g> {
     TaskDifference {
         base,
@@ -119,7 +119,7 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
     }
 }
 
-/// The fields in which two encoded tasks or steps differ.
+/// The fields that differ between two encoded tasks or steps.
 pub fn changed_fields(
     resource: &'static ResourceFields,
     base: &[u8],
@@ -133,14 +133,14 @@ pub fn changed_fields(
     changed.filter_map(|key| honored(resource, key)).collect()
 }
 
-/// An encoded task or step, which is empty if it does not exist.
+/// An encoded task or step; empty if it does not exist.
 pub fn read<'m>(resource: &ResourceFields, bytes: &'m [u8]) -> EncodedResource<'m> {
     EncodedResource::read(resource, bytes).unwrap_or_default()
 }
 
-/// The fields in which two tasks or steps differ: those that an import honors, and those of
-/// translations one by one. `subtask_external_id` counts only if
-/// `subtask_id` is absent or differs.
+/// The fields that differ between two tasks or steps, if an import honors them. Fields of
+/// translations are compared one by one. `subtask_external_id` only counts if `subtask_id` is
+/// absent or differs.
 pub fn changed_keys<'m>(
     resource: &'static ResourceFields,
     EncodedResource(base): &EncodedResource<'m>,
@@ -162,7 +162,7 @@ pub fn changed_keys<'m>(
     changed
 }
 
-/// The path of a field, if an import honors it.
+/// The path of a field, if imports honor it.
 pub fn honored(resource: &'static ResourceFields, key: FieldKey<'_>) -> Option<FieldPath> {
     let (language, number) = key;
     let name = match (language, resource.get(number)) {
@@ -186,8 +186,8 @@ pub fn encoded_step(step: &Step) -> Vec<u8> {
     own_fields(step).encode_to_vec()
 }
 
-/// The step without managed tasks, which are compared apart, and without what follows from other
-/// tasks.
+/// The step without managed tasks, which are compared separately, and without fields that follow
+/// from other tasks.
 pub fn own_fields(step: &Step) -> Cow<'_, Step> {
     let mut own = Cow::Borrowed(step);
     if values(step).any(|value| value.task_json.is_some() || !value.link.is_empty()) {
@@ -202,7 +202,7 @@ pub fn own_fields(step: &Step) -> Cow<'_, Step> {
     own
 }
 
-/// What makes the steps `target` of those of `base`. Steps are matched by their ids.
+/// The differences between the steps of `base` and `target`. Steps are matched by their ids.
 pub fn compare_steps<'g>(base: &'g [Step], target: &'g [Step]) -> Vec<StepDifference<'g>> {
     let base: Vec<(usize, &Step)> = base.iter().enumerate().collect();
     let in_base: BTreeMap<&str, (usize, &Step)> =
@@ -214,7 +214,7 @@ pub fn compare_steps<'g>(base: &'g [Step], target: &'g [Step]) -> Vec<StepDiffer
     let common: Vec<usize> = pairs.iter().flatten().map(|(index, _)| *index).collect();
     let unmoved: BTreeSet<usize> = longest_increasing(&common).into_iter().collect();
     let common: BTreeSet<usize> = common.into_iter().collect();
-    // The removed steps by the index of the last earlier step that both guides have.
+    // The removed steps by the index of the nearest earlier step that both guides have.
     let mut removed: BTreeMap<Option<usize>, Vec<StepDifference<'g>>> = BTreeMap::new();
     let mut predecessor = None;
     for (index, step) in base {
@@ -277,12 +277,12 @@ fn compare_managed<'g>(base: &'g Step, target: &'g Step) -> Vec<(&'g str, Manage
     compared.chain(removed).collect()
 }
 
-/// The longest increasing subsequence of a list of different numbers; of equally long ones the
-/// one with the smallest numbers at every place.
+/// The longest increasing subsequence of distinct numbers. Of equally long ones, the one with the
+/// smallest numbers at every position.
 fn longest_increasing(list: &[usize]) -> Vec<usize> {
-    // `ends[n]` is the index of the smallest element that ends a subsequence of n + 1 elements.
+    // `ends[n]` is the index of the smallest last element of a subsequence of n + 1 elements.
     let mut ends: Vec<usize> = Vec::new();
-    // For each element, the index of the one before it in the longest subsequence it ends.
+    // For each element, the index of its predecessor in the longest subsequence that ends with it.
     let mut before: Vec<Option<usize>> = Vec::with_capacity(list.len());
     for (index, number) in list.iter().enumerate() {
         let length = ends.partition_point(|end| list.get(*end) < Some(number));
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn steps_are_added_removed_and_moved() {
-        // What stands in each guide, and the ids of the added, removed and moved steps in order.
+        // The steps of each guide, and the ids of the added, removed and moved steps in order.
         for (base, target, expected) in [
             (&[][..], &[][..], &[][..]),
             (&[0, 1, 2], &[0, 1, 2], &[]),

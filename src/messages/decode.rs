@@ -1,5 +1,5 @@
-//! Converts messages to domain values. A conversion notes every violation and goes on; its result
-//! counts only when there is none.
+//! Converts messages to domain values. A conversion notes every violation and continues. Its result
+//! only counts without violations.
 
 use crate::domain::{Result, etag::ExpectedEtag, violation::Violations};
 
@@ -15,7 +15,7 @@ pub mod translations;
 
 pub use field::{Field, REQUIRED};
 
-/// What `decode` returns, or all violations that it noted.
+/// The result of `decode`, or all violations that it noted.
 pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Violations> {
     let mut violations = Violations::new();
     match decode(&mut violations) {
@@ -24,7 +24,7 @@ pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Vi
     }
 }
 
-/// The id in this field of a request that has no other field.
+/// The id in the only field of a request.
 pub fn only_guid<Id>(name: &str, guid: &str, parse: fn(&str) -> Option<Id>) -> Result<Id> {
     let id = all(|violations| field::guid(guid, parse, violations.at(name)))?;
     Ok(id)

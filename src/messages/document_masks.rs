@@ -26,7 +26,8 @@ impl DocumentMasks {
         Self::resetting(absent, BTreeSet::new(), BTreeSet::new())
     }
 
-    /// Reads `reset_fields` of a request: paths such as `task.roles` and `steps.dependencies`.
+    /// Decodes `reset_fields` of a request, whose paths look like `task.roles` and
+    /// `steps.dependencies`.
     pub fn read(
         absent: AbsentFields,
         reset: Option<FieldMask>,

@@ -1,5 +1,4 @@
-//! Converts domain values to messages. A field with a default is sent with its
-//! effective value.
+//! Converts domain values to messages. A field with a default gets its effective value.
 
 use prost_types::Timestamp as ProtoTimestamp;
 
@@ -21,7 +20,7 @@ pub fn text(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A point in time. Nanoseconds count forward from the second, also before 1970.
+/// A point in time. Nanoseconds count forward from the second, even before 1970.
 pub fn timestamp(time: Timestamp) -> ProtoTimestamp {
     const MICROS: i64 = 1_000_000;
     let Timestamp(micros) = time;

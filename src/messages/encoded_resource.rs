@@ -1,23 +1,22 @@
-//! An encoded task or step by its fields, which masks choose, and which are compared and merged.
-//! Fields stay as they are encoded: decoded dynamically, JSON takes many times as much memory.
+//! An encoded task or step as a map of fields, for masks, comparisons and merges. Fields stay
+//! encoded, because dynamically decoded JSON takes many times as much memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{fields::ResourceFields, wire};
 
-/// The language tag of a translation as it is written, if the field is in one, and the number of
-/// the field.
+/// The language tag as written, if the field is in a translation, and the number of the field.
 pub type FieldKey<'m> = (Option<&'m str>, u32);
 
-/// In place of a field's number: the translation itself, which may have no fields.
+/// Replaces the number of a field for the translation itself, which may have no fields.
 pub const TRANSLATION: u32 = 0;
 
-/// Each field with its encoded values, of which a repeated field has several.
+/// Each field with its encoded values. A repeated field may have several.
 #[derive(Default, PartialEq)]
 pub struct EncodedResource<'m>(pub BTreeMap<FieldKey<'m>, Vec<&'m [u8]>>);
 
 impl<'m> EncodedResource<'m> {
-    /// `None` if the bytes are not those of a message.
+    /// `None` if the bytes are not a message.
     pub fn read(resource: &ResourceFields, message: &'m [u8]) -> Option<Self> {
         let mut read = Self::default();
         for field in wire::fields(message)? {
@@ -46,7 +45,7 @@ impl<'m> EncodedResource<'m> {
             .collect()
     }
 
-    /// Changes how the tag of a translation is written.
+    /// Changes the spelling of a translation's tag.
     pub fn rename(&mut self, language: &str, renamed: &'m str) {
         let is_renamed = |(tag, _): &FieldKey<'_>, _: &mut _| *tag == Some(language);
         let fields: Vec<_> = self.0.extract_if(.., is_renamed).collect();

@@ -1,4 +1,4 @@
-//! The fields of tasks and steps, and what becomes of each, as the contract declares it.
+//! The fields of tasks and steps, and how writes treat each, according to the proto files.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -14,7 +14,7 @@ use super::{
 /// The map of translations.
 pub const TRANSLATIONS: &str = "translations";
 
-/// The conditions, and the short form of a single one.
+/// The conditions, and the short form of a single condition.
 pub const DEPENDENCIES: &str = "dependencies";
 pub const SHORTHAND: &str = "dependency_shorthand";
 
@@ -27,14 +27,15 @@ pub enum FieldUse {
     Creation,
     /// The system sets it.
     System,
-    /// It says which resource is updated, in which version.
+    /// It identifies the resource to update and its version.
     Identity,
 }
 
 /// The fields of a task or step.
 #[derive(Debug)]
 pub struct ResourceFields {
-    /// By the numbers that lead to them: its own fields, and fields in its questions that are not honored.
+    /// Its own fields, and the fields in its questions that are not honored, by their paths of
+    /// field numbers.
     fields: BTreeMap<Vec<u32>, (String, FieldUse)>,
     /// The number of [`TRANSLATIONS`].
     pub translations: u32,
@@ -87,7 +88,7 @@ impl ResourceFields {
         matches!(key, (None, number) if matches!(self.get(number), Some((SHORTHAND, _))))
     }
 
-    /// The number of the field of this name, and what a caller can do with it.
+    /// The number of the field with this name, and what a caller can do with it.
     pub fn find(&self, name: &str) -> Option<(u32, &str, FieldUse)> {
         self.own().find(|(_, it, _)| *it == name)
     }
@@ -122,7 +123,7 @@ impl ResourceFields {
         listed.map(|(_, (path, _))| path.as_str()).collect()
     }
 
-    /// The listed fields whose sent values are not those that are stored.
+    /// The listed fields whose sent values differ from the stored ones.
     pub fn differing(
         &'static self,
         message: &[u8],
@@ -161,7 +162,7 @@ fn field_use(field: &FieldDescriptor) -> FieldUse {
     const IMMUTABLE: i32 = 5;
     const IDENTIFIER: i32 = 8;
     match field.name() {
-        // They are annotated as optional, like fields that an update changes.
+        // These are annotated as optional, like fields that an update changes.
         "etag" => return FieldUse::Identity,
         SHORTHAND => return FieldUse::Creation,
         _ => {}
@@ -189,8 +190,8 @@ fn submessage(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     message.map_entry_value_field().kind().as_message().cloned()
 }
 
-/// Adds the fields of a resource, and those that are not honored in its questions and in those of
-/// its translations.
+/// Adds the fields of a resource, and the fields that are not honored in its questions and their
+/// translations.
 fn add_fields(
     message: &MessageDescriptor,
     path: &str,

@@ -1,7 +1,6 @@
-//! Guides as revisions keep them: compressed messages.
+//! Guides of revisions: compressed messages.
 //!
-//! The document is that of the contract, which only grows, so that later versions read what
-//! earlier ones have kept.
+//! The format is the document of the API. The API only grows, so later versions can read it.
 
 use std::sync::LazyLock;
 
@@ -15,10 +14,10 @@ use crate::{
     proto::{decoded_size::DecodedSizes, v1},
 };
 
-/// Encodes guides for the database, and decodes them.
+/// Encodes guides for the database and decodes them.
 pub const GUIDE_CODEC: GuideCodec = GuideCodec { encode, decode };
 
-/// The level of zstd: it takes less time than the reading of the guide.
+/// The zstd level. Compression takes less time than reading the guide.
 const COMPRESSION_LEVEL: i32 = 3;
 
 /// A guide in the database.
@@ -45,13 +44,13 @@ fn encode(guide: KeptGuide) -> Option<EncodedGuide> {
     })
 }
 
-/// The bytes of a guide in the database; `None` if they are not those of a guide.
+/// The decompressed bytes of a guide in the database; `None` if they are invalid.
 pub fn decompressed(guide: &EncodedGuide) -> Option<Vec<u8>> {
     zstd::bulk::decompress(&guide.content, guide.document_bytes).ok()
 }
 
-/// How much memory the document of a decompressed guide takes when it is decoded, the bytes
-/// included. `None` if they are not those of a guide.
+/// The memory that a decompressed guide takes when decoded, including its bytes. `None` if they are
+/// invalid.
 pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
     static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::for_api);
     let fields = wire::fields(guide)?;
@@ -60,7 +59,7 @@ pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
     Some(2 * guide.len() + elements.sum::<usize>())
 }
 
-/// The document of a decompressed guide; `None` if the bytes are not those of a guide.
+/// The document of a decompressed guide; `None` if the bytes are invalid.
 pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
     RevisionMessage::decode(guide).ok()?.document
 }
@@ -82,7 +81,7 @@ fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     })
 }
 
-/// They say the same as the dependencies. A later version may write them in another way.
+/// They are redundant with the dependencies. A later version may write them differently.
 fn clear_shorthands(document: &mut v1::TaskDocument) {
     if let Some(task) = &mut document.task {
         task.dependency_shorthand = None;
@@ -111,8 +110,8 @@ mod tests {
         },
     };
 
-    /// Elements of a request may take three times the largest message, and a guide that may be
-    /// exported is as large as one at most, by what its parts are stored with.
+    /// The elements of a request may take three times the maximum message size. The stored size of
+    /// an exportable guide is at most that of one message.
     #[test]
     fn what_may_be_stored_may_be_sent() {
         let of = |step| {

@@ -1,4 +1,4 @@
-//! The values of a step's question, and the documents of the tasks that they manage.
+//! The values of a step's question, and the documents of their managed tasks.
 
 use crate::proto::v1::{FeedbackValue, Step, TaskDocument};
 
@@ -23,13 +23,13 @@ pub fn managed_document<'a>(step: &'a Step, key: &str) -> Option<&'a TaskDocumen
     managed.find_map(|(value, document)| (value.key == key).then_some(document))
 }
 
-/// The documents, to be changed.
+/// The documents, for changes.
 pub fn managed_documents_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
     values_mut(step).filter_map(|value| value.task_json.as_deref_mut())
 }
 
-/// The documents at every depth, with the values that manage their tasks, each before those
-/// below it.
+/// The documents at every depth, with the values that manage their tasks. Each document comes
+/// before its nested documents.
 pub fn all_managed(steps: &[Step]) -> Vec<(&FeedbackValue, &TaskDocument)> {
     let managed = steps.iter().flat_map(managed_documents);
     let managed = managed.flat_map(|(value, document)| {
@@ -39,7 +39,7 @@ pub fn all_managed(steps: &[Step]) -> Vec<(&FeedbackValue, &TaskDocument)> {
     managed.collect()
 }
 
-/// The steps at every depth: each, followed by those of the tasks that it manages.
+/// The steps at every depth. Each step is followed by the steps of its managed tasks.
 pub fn all_steps(steps: &[Step]) -> Vec<&Step> {
     let steps = steps.iter().flat_map(|step| {
         let below = managed_documents(step);
@@ -49,7 +49,7 @@ pub fn all_steps(steps: &[Step]) -> Vec<&Step> {
     steps.collect()
 }
 
-/// Changes the steps at every depth, in the order of [`all_steps`].
+/// Updates the steps at every depth, in the order of [`all_steps`].
 pub fn for_each_step_mut(steps: &mut [Step], change: &mut impl FnMut(&mut Step)) {
     for step in steps {
         change(step);

@@ -1,4 +1,4 @@
-//! Update masks: which fields an update changes, and to what.
+//! Update masks: which fields an update changes, and to which values.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use crate::domain::{
     violation::{Reason, Violations},
 };
 
-/// Most paths of one mask: every field in every language, with room to spare.
+/// The maximum number of paths in a mask. It exceeds all fields in all languages.
 pub const MAX_MASK_PATHS: usize = 1_000;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Mask {
     pub fields: &'static ResourceFields,
     /// Whether a sent shorthand replaces the conditions.
     takes_shorthand: bool,
-    /// The numbers of the fields that are replaced even if they were not sent.
+    /// The numbers of the fields that are replaced even if they are not sent.
     named: BTreeSet<u32>,
     /// The same for translations. [`TRANSLATION`] stands for all fields.
     translated: BTreeMap<Language, BTreeSet<u32>>,
@@ -44,8 +44,7 @@ enum OtherFields {
 }
 
 impl Mask {
-    /// Reads a mask. Notes paths that it may not name, and lists those that are
-    /// ignored.
+    /// Decodes a mask. Notes invalid paths as violations, and lists ignored paths.
     pub fn parse(
         mask: Option<FieldMask>,
         fields: &'static ResourceFields,
@@ -101,8 +100,8 @@ impl Mask {
         Ok(())
     }
 
-    /// The mask of a task or step of a document. `reset`: the numbers of the fields that get their
-    /// defaults, even if `absent` keeps the others.
+    /// The mask of a task or step of a document. `reset` has the numbers of the fields that get
+    /// their defaults even if `absent` keeps the others.
     pub fn for_document(
         absent: AbsentFields,
         reset: BTreeSet<u32>,
@@ -141,8 +140,8 @@ impl Mask {
             }
     }
 
-    /// Whether each selected field was sent exactly as it is stored, so that [`Self::merge`] changes
-    /// nothing. The mask is of a document.
+    /// Whether each selected field was sent exactly as it is stored, so [`Self::merge`] changes
+    /// nothing. Only for the mask of a document.
     pub fn keeps_all(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> bool {
         let (Some(stored), Some(sent)) = (wire::fields(stored), wire::fields(sent)) else {
             return false;
@@ -153,7 +152,7 @@ impl Mask {
         self.fields.own().all(|(number, name, field_use)| {
             let is_selected = match name {
                 SHORTHAND => has_shorthand,
-                // They say the same.
+                // The shorthand and the dependencies are equivalent.
                 DEPENDENCIES if has_shorthand => has(number),
                 _ => {
                     field_use == FieldUse::Honored
@@ -169,8 +168,9 @@ impl Mask {
         })
     }
 
-    /// The sent fields that an update does not apply: those that no update changes and those of `not_honored`,
-    /// if the sent value is not the stored one, and those of `not_honored` that the mask names.
+    /// The sent fields that an update does not apply: fields that no update changes or that are in
+    /// `not_honored`, if the sent value differs from the stored one, and fields in `not_honored`
+    /// that the mask names.
     pub fn not_applied(
         &self,
         stored: &[u8],
@@ -186,12 +186,13 @@ impl Mask {
         fields
     }
 
-    /// The stored task or step with the selected fields of the sent one. Those that `not_honored` names
-    /// are not selected. `None` if the bytes are not those of a message.
+    /// The stored task or step with the selected fields of the sent one, except for fields in
+    /// `not_honored`. `None` if the bytes are not a message.
     ///
-    /// Also returns the number of languages for [`check_languages`](crate::domain::task::check_languages). If
-    /// there are too many, the result has only the languages that were sent; if these are too many, which its
-    /// decoder finds, the number is 0.
+    /// Also returns the number of languages for
+    /// [`check_languages`](crate::domain::task::check_languages). If there are too many, the result
+    /// only has the languages that were sent. If those are too many, the number is 0, because the
+    /// decoder reports it.
     pub fn merge<M: Message + Default>(
         &self,
         stored: &[u8],
@@ -205,7 +206,7 @@ impl Mask {
         let mut times_sent = BTreeMap::new();
         for tag in sent.languages() {
             let language = Language::parse(tag);
-            // Violations name a language as it was sent.
+            // Violations spell a language as it was sent.
             if let Some(language) = language.as_ref().map(Language::as_str)
                 && language != tag
             {
@@ -235,8 +236,8 @@ impl Mask {
                     || named.is_some_and(|it| it.contains(&TRANSLATION) || it.contains(&number))
             }
         };
-        // The decoder computes what is left out in addition to the selected fields: the shorthand, and the
-        // lock of a translation that a person edits without saying whether it is locked.
+        // The decoder computes fields that are removed here: the shorthand, and the lock of a
+        // translation that was edited without sending `locked`.
         merged.0.retain(|key, _| {
             let is_computed = match *key {
                 (None, _) => self.fields.is_shorthand(*key),
@@ -245,7 +246,7 @@ impl Mask {
             !is_computed && !is_selected(key)
         });
         for tag in sent.languages() {
-            // The decoder refuses a language that was sent twice, so it must meet both.
+            // Both are kept, because the decoder refuses a language that was sent twice.
             let is_twice = || times_sent.get(&Language::parse(tag)) > Some(&1);
             if let Some(named) = named.get(tag)
                 && (named.contains(&lock) || is_twice())
@@ -298,7 +299,7 @@ impl ResourceFields {
         Ok((language, *number))
     }
 
-    /// The violation of a path that names no field; it lists those that an update changes.
+    /// The violation for a path that names no field. It lists the fields that an update changes.
     fn unknown(&self, path: &str) -> PathViolation {
         if path.contains(',') {
             let description = "holds a comma: send one path per element of the list";
@@ -326,7 +327,7 @@ impl ResourceFields {
         })
     }
 
-    /// The violation of a path that names no field of a translation.
+    /// The violation for a path that names no field of a translation.
     fn unknown_of_translation(&self, field: &str) -> PathViolation {
         let mut fields: Vec<&str> = self.translation.values().map(String::as_str).collect();
         fields.sort_unstable();
@@ -349,7 +350,7 @@ fn without_message(path: &str) -> &str {
     }
 }
 
-/// The name as the contract spells it: `productId` is `product_id`.
+/// The name as the API spells it: `productId` becomes `product_id`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len());
     for c in name.chars() {
@@ -361,8 +362,8 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Says that no field has this name, and which one was probably meant. Errors never repeat
-/// what was sent.
+/// Says that no field has this name, and which name was probably meant. Errors never repeat what
+/// was sent.
 fn not_a_path(meant: Option<&str>) -> String {
     let meant = meant.map_or_else(|| ".".to_owned(), |meant| format!("; {meant}"));
     format!("is not a path that this mask may name{meant}")

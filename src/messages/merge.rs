@@ -1,4 +1,4 @@
-//! The merge of two guides that were made from the same one.
+//! Three-way merges of guides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::proto::v1::{Step, Task, TaskDocument};
 
-/// What both guides have changed, and differently.
+/// What both guides have changed in different ways.
 #[derive(Debug)]
 pub struct Conflict<'g> {
     /// The id of the task in the base.
     pub task: &'g str,
-    /// The id of the step; empty for the task itself.
+    /// The id of the step; empty for the task.
     pub step: &'g str,
     pub subject: ConflictSubject<'g>,
 }
@@ -31,12 +31,12 @@ pub enum ConflictSubject<'g> {
     Field(FieldPath),
     /// The place of the step among the others.
     Place,
-    /// The step itself: one guide lacks it, and the other one has changed it.
+    /// The step itself: one guide has deleted it, and the other has changed it.
     Deleted,
-    /// The task that the value with this key manages: one guide lacks it, and the other one has
+    /// The managed task of the value with this key: one guide has deleted it, and the other has
     /// changed it.
     Managed(&'g str),
-    /// Two tasks that the value with this key manages: both guides have added one.
+    /// Two managed tasks of the value with this key: each guide has added one.
     BothManaged(&'g str),
 }
 
@@ -57,13 +57,13 @@ impl ConflictingMerge<'_> {
     }
 }
 
-/// Makes the changes from `base` to `ours` on `theirs`: the result is a document that an import
-/// accepts. Other fields, such as types, come from `theirs`, or from `ours` if only it
-/// has the step.
+/// Applies to `theirs` the changes that `ours` made to `base`. The result is a document that an
+/// import accepts. Other fields, such as types, come from `theirs`, or from `ours` if only it has
+/// the step.
 ///
-/// Steps keep the order of `theirs`. Steps that `ours` has added or moved come after the step that
-/// they follow in `ours`, or if that is gone, after the nearest earlier step that remains. The same
-/// change on both sides is no conflict; a deletion conflicts with every change.
+/// Steps keep the order of `theirs`. Steps that `ours` has added or moved come after their
+/// predecessor in `ours`, or after the nearest earlier step that still exists. The same change on
+/// both sides is not a conflict. A deletion conflicts with every change.
 pub fn merge<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,
@@ -101,7 +101,7 @@ fn merge_guides<'g>(
     }
 }
 
-/// In place of a guide that does not exist.
+/// Replaces a guide that does not exist.
 static NO_GUIDE: TaskDocument = TaskDocument {
     task: None,
     steps: Vec::new(),
@@ -122,7 +122,7 @@ impl<'g> Merger<'g, '_> {
         });
     }
 
-    /// Merges encoded tasks or steps, which are empty if they do not exist.
+    /// Merges encoded tasks or steps; missing ones are empty.
     fn fields<M: Message + Default>(
         &mut self,
         resource: &'static ResourceFields,
@@ -135,7 +135,7 @@ impl<'g> Merger<'g, '_> {
         let is_new = theirs == EncodedResource::default();
         let EncodedResource(ours) = ours;
         let mut merged = if is_new { ours.clone() } else { theirs.0 };
-        // It follows from the dependencies.
+        // The shorthand follows from the dependencies.
         merged.retain(|key, _| !resource.is_shorthand(*key));
         for key in by_ours {
             let is_by_both = by_theirs.contains(&key);
@@ -151,14 +151,14 @@ impl<'g> Merger<'g, '_> {
                 merged.remove(&key);
             }
         }
-        // What was just encoded can be decoded.
+        // A message that was just encoded can be decoded.
         M::decode(&EncodedResource(merged).encode(resource)[..]).unwrap_or_default()
     }
 
     fn steps(&mut self, base: &'g [Step], ours: &'g [Step], theirs: &'g [Step]) -> Vec<Step> {
         let (by_ours, by_theirs) = (changes(base, ours), changes(base, theirs));
         let [in_base, in_ours, in_theirs] = [base, ours, theirs].map(indexes);
-        // Steps that ours has moved or added. They are placed after the others.
+        // Steps that ours has moved or added. They are placed last.
         let mut placed: BTreeMap<&str, Step> = BTreeMap::new();
         let mut fixed = Vec::new();
         for (index, other) in theirs.iter().enumerate() {
@@ -205,7 +205,7 @@ impl<'g> Merger<'g, '_> {
         place(fixed, placed, ours)
     }
 
-    /// A step that at least one side has. The base lacks a step that a side has added.
+    /// A step that at least one side has. The base does not have added steps.
     fn step(
         &mut self,
         base: Option<&'g Step>,
@@ -251,7 +251,7 @@ impl<'g> Merger<'g, '_> {
                 _ => {}
             }
             let [former, mine, other] = match (former, mine, other) {
-                // It is that of theirs, also if the two are in conflict.
+                // The position comes from theirs, even in a conflict.
                 (None, Some(_), Some(other)) => [None, None, Some(other)],
                 guides => guides.into(),
             }
@@ -281,13 +281,13 @@ fn indexes(steps: &[Step]) -> BTreeMap<&str, usize> {
         .collect()
 }
 
-/// The last of the steps that the other guide has, too.
+/// The last of these steps that the other guide also has.
 fn last_in<'g>(steps: &'g [Step], other: &BTreeMap<&str, usize>) -> Option<&'g str> {
     let guids = steps.iter().rev().map(|step| step.guid.as_str());
     guids.into_iter().find(|guid| other.contains_key(guid))
 }
 
-/// Puts each of the placed steps after the fixed step that it follows in ours.
+/// Inserts each placed step after its predecessor in ours.
 fn place(fixed: Vec<Step>, mut placed: BTreeMap<&str, Step>, ours: &[Step]) -> Vec<Step> {
     let is_fixed: BTreeSet<&str> = fixed.iter().map(|step| step.guid.as_str()).collect();
     let mut steps = Vec::new();

@@ -1,5 +1,5 @@
-//! Documents of requests. Fields that are not sent may keep their stored values, so the document of a
-//! stored guide is decoded when that guide is read.
+//! Documents of requests. Fields that are not sent may keep their stored values, so the document of
+//! a stored guide is decoded after reading that guide.
 
 use std::collections::BTreeMap;
 
@@ -34,10 +34,10 @@ use decoder::{DocumentDecoder, Stored};
 /// A document as it was sent.
 #[derive(Debug)]
 pub struct SentDocument {
-    /// The task to which it is imported.
+    /// The task that the import updates.
     pub target: ImportTarget,
-    /// Whether its task and steps may be stored: the task has an id, even a malformed one, or is found by its
-    /// external id.
+    /// Whether its task and steps may already be stored: the task has an id, even a malformed one,
+    /// or is found by its external id.
     pub reimport: bool,
     /// Whether steps without an id are found by their external ids.
     match_external_ids: bool,
@@ -56,14 +56,14 @@ struct SentTree {
 /// A step of a document.
 #[derive(Debug)]
 struct SentStep {
-    /// It has numbers in place of bodies, and no nested documents.
+    /// It has numbers instead of bodies, and no nested documents.
     message: v1::Step,
     /// The nested documents, one for each value of the question.
     nested: Vec<Option<SentTree>>,
 }
 
-/// Decodes a document that is not stored, with all of its violations. Its task may have an id all the same,
-/// which only ties the parts of the document together.
+/// Decodes a document that is not stored, and reports all its violations. Ids in it only connect
+/// its parts.
 pub fn decode_unstored(message: v1::TaskDocument) -> Document {
     let sent = SentDocument::unstored(message);
     let mut violations = sent.structure_violations();
@@ -76,7 +76,7 @@ pub fn decode_unstored(message: v1::TaskDocument) -> Document {
 }
 
 impl SentDocument {
-    /// Reads the document of an import.
+    /// Decodes the document of an import.
     pub fn import(
         message: Option<v1::TaskDocument>,
         masks: DocumentMasks,
@@ -103,7 +103,7 @@ impl SentDocument {
         })
     }
 
-    /// A document that is checked like one that creates its task.
+    /// A document that is checked as if it created its task.
     pub fn unstored(message: v1::TaskDocument) -> Self {
         Self::new(message, DocumentMasks::new(AbsentFields::Keep))
     }
@@ -120,9 +120,9 @@ impl SentDocument {
         }
     }
 
-    /// The document for the store. If the request or the structure of the document is invalid, adds all
-    /// violations that do not depend on what is stored, and returns `None`. Otherwise the plan of the
-    /// import adds those of fields, together with its own.
+    /// The document for the store. If the request or the structure of the document is invalid, adds
+    /// all violations that do not depend on stored data, and returns `None`. Otherwise, the plan of
+    /// the import adds the violations of fields, together with its own.
     pub fn into_checked(self, violations: &mut Violations) -> Option<ImportDocument> {
         if !self.reimport {
             let document = self.decode_new(violations)?;
@@ -136,7 +136,7 @@ impl SentDocument {
         None
     }
 
-    /// The same for a document that creates its task.
+    /// The same, for a document that creates its task.
     pub fn decode_new(&self, violations: &mut Violations) -> Option<Document> {
         violations.append(self.structure_violations());
         let document = self.decode(None);
@@ -160,7 +160,7 @@ impl SentDocument {
         subtasks
     }
 
-    /// What is wrong with ids, nesting, and numbers of elements.
+    /// The violations of ids, nesting, and numbers of elements.
     fn structure_violations(&self) -> Violations {
         let mut violations = Violations::new();
         let mut at = violations.at("document");
@@ -208,7 +208,7 @@ impl SentDocument {
             let mut config = at.field("feedback_config");
             let mut config = config.index(0);
             let mut values = config.field("values");
-            // Nothing is created of a value that is not linked, so nothing of it is refused.
+            // A value that is not linked creates nothing, so its document is not checked.
             for (index, nested) in nested.iter().enumerate().filter(|_| is_linked(message)) {
                 if let Some(tree) = nested {
                     let mut value = values.index(index);

@@ -1,6 +1,5 @@
-//! Updates of tasks and steps as they were sent. The selected fields are merged into the stored task or
-//! step, and the result is decoded like a new one. The store does this after it has read what is
-//! stored.
+//! Updates of tasks and steps. The store reads the stored task or step, merges the selected fields
+//! into it, and decodes the result like a new one.
 
 use std::{collections::BTreeSet, mem::take};
 
@@ -29,12 +28,12 @@ use crate::{
     proto::v1,
 };
 
-/// The fields that a managed task takes from its value, or does not have.
+/// The fields that a managed task takes from its value or does not have.
 pub const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];
 pub const SUBTASK_EXTERNAL_ID: &str = "subtask_external_id";
 /// The fields that only subtask steps have.
 pub const SUBTASK: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid"];
-/// The fields that a step has only by its type.
+/// The fields that depend on the type of a step.
 pub const TYPE_DEPENDENT: &[&str] = &[SUBTASK_EXTERNAL_ID, "subtask_id", "subtask_pid", "title"];
 
 /// Decodes the step of an update.
@@ -62,7 +61,7 @@ pub fn updated_step(
     };
     let edits_question = selects("feedback_config");
     let Some(guid) = guid else {
-        // It is not known which fields it honors.
+        // The fields that it honors are unknown.
         check_step(&mask, &sent, &[], violations.at("step"));
         return None;
     };
@@ -141,7 +140,7 @@ impl SentFields<Task, NewTask> for TaskUpdate {
         let not_honored = unmanaged_only(before);
         let stored = encode::task(before.clone()).encode_to_vec();
         let (message, languages): (v1::Task, _) = mask.merge(&stored, sent, not_honored)?;
-        // A create without roles gives access to everyone.
+        // Without roles, a create would give access to everyone.
         let mut roles = at.field("roles");
         roles.not_empty(&message.roles, "needs at least one access level");
         let new = task::new(message, at);
@@ -168,8 +167,8 @@ impl StepUpdate {
         is_sent && self.mask.selects(field, || true)
     }
 
-    /// Whether the update would leave a subtask step without a task: its mask names the external id of the
-    /// task, and the request has neither this id nor another one that the mask names.
+    /// Whether the update would leave a subtask step without a task: the mask names the external id
+    /// of the task, but the request has neither an external id nor an id that the mask names.
     fn clears_subtask(&self) -> bool {
         let has_other_id = self.mask.names("subtask_id") && self.selects_sent("subtask_id");
         self.mask.names(SUBTASK_EXTERNAL_ID)
@@ -213,15 +212,15 @@ impl SentFields<Step, NewStep> for StepUpdate {
     }
 }
 
-/// A stored step, and what a request sends of it.
+/// A stored step, and what a request changes.
 pub struct StepEdit<'a> {
     pub before: &'a Step,
-    /// The stored step, encoded like the sent one: with numbers in place of bodies.
+    /// The stored step, encoded like the sent one, with numbers instead of bodies.
     pub stored: &'a [u8],
     pub sent: &'a [u8],
     pub not_honored: &'a [&'static str],
-    /// Whether the request names the task of a subtask step by its external id. The stored id follows
-    /// the task, and does not name it.
+    /// Whether the request names the task of a subtask step by external id. The stored external id
+    /// follows the task, and does not identify it.
     pub names_subtask: bool,
 }
 

@@ -12,8 +12,8 @@ use tracing::{info, warn};
 
 use crate::{grpc, store::Store};
 
-/// How often the database is pinged. While it is down, more often: calls should come
-/// back as soon as it does.
+/// How often the database is pinged. It is pinged more often during an outage, so that calls work
+/// again soon after it ends.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 const PING_INTERVAL_WHEN_DOWN: Duration = Duration::from_millis(200);
 
@@ -24,7 +24,7 @@ pub enum HealthState {
     Starting,
     Serving,
     DatabaseDown,
-    /// For good.
+    /// The server is shutting down.
     ShuttingDown,
 }
 
@@ -76,8 +76,8 @@ impl HealthMonitor {
         }
     }
 
-    /// Reports NOT_SERVING from here on, and ends watches, so that they do not hold up the
-    /// shutdown. Nobody may follow the database any more.
+    /// Reports NOT_SERVING from now on, and ends watches, which would delay the shutdown. The
+    /// database must no longer be followed.
     pub async fn shut_down(&self) {
         self.set(HealthState::ShuttingDown).await;
         for service in reported_services() {

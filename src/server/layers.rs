@@ -31,8 +31,8 @@ pub fn port(state: &'static Shared, health_and_reflection: Routes) -> impl Next 
         .layer(layer(state, probes::bound))
         .service(health_and_reflection.prepare());
     let mut contract = ServiceBuilder::new()
-        // A request id, a trace, a log line and metrics, however the call ends. Panics are caught, and
-        // every error gets the details of the contract.
+        // Every call gets a request id, a trace, a log line and metrics, however it ends. Panics
+        // are caught, and every error gets the details of the API.
         .layer(layer(state, record::record))
         .layer(layer(state, deadline::enforce))
         .layer(layer(state, authenticate::authenticate))
@@ -53,7 +53,7 @@ pub fn port(state: &'static Shared, health_and_reflection: Routes) -> impl Next 
         ))
 }
 
-/// Allows pages of these origins to make calls, if there are any.
+/// Allows pages of these origins, if any, to make calls.
 fn cors(origins: &[HeaderValue]) -> Option<CorsLayer> {
     let origin = match origins {
         [] => return None,
@@ -71,7 +71,7 @@ fn cors(origins: &[HeaderValue]) -> Option<CorsLayer> {
     )
 }
 
-/// The response to a call, or the error that becomes one.
+/// The response to a call, or an error that becomes its response.
 pub type Outcome = Result<Response<Body>, Status>;
 
 fn into_response(outcome: Outcome) -> Result<Response<Body>, Infallible> {
@@ -107,7 +107,7 @@ impl<S> Next for S where
 {
 }
 
-/// Calls the service below. As an `async fn` it would keep two more copies of the request in the future of each layer.
+/// Calls the service below. An `async fn` would keep two more copies of the request in the future of each layer.
 fn run(mut next: impl Next, request: Request<Body>) -> impl Future<Output = Outcome> + Send {
     next.call(request).map(|response| {
         let Ok(response) = response;

@@ -23,25 +23,25 @@ use tracing::{debug, warn};
 use super::{KEEPALIVE_INTERVAL, Shared, StartError};
 use crate::call_limits::{Limit, Permit};
 
-/// The pause after a connection could not be accepted, for example because no file
-/// descriptor is free: an immediate retry would fail too.
+/// The pause after a connection could not be accepted. If no file descriptor is free, for example,
+/// an immediate retry would fail too.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// How long a peer may take for its first byte, and then for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a peer may be silent, in addition to the time limit of a call. Clients of HTTP/2 answer PINGs more
 /// often. A client of HTTP/1.1 is silent while its call runs, which may wait up to 60 seconds for changes.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
-/// The maximum number of connections, however many file descriptors there are.
+/// The maximum number of connections, even if there are more file descriptors.
 const MAX_CONNECTIONS: usize = 16 * 1024;
-/// The most file descriptors that the process requests from the system.
+/// The maximum number of file descriptors that the process requests from the system.
 const MAX_DESCRIPTORS: u64 = 64 * 1024;
-/// File descriptors for the log, files and so on, in addition to those for the database.
+/// File descriptors for other purposes, such as the log and files, in addition to the database's.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// Limits the open connections.
 pub struct ConnectionLimit {
     pub limit: Limit,
-    /// Whether connections wait, which was logged.
+    /// Whether connections are waiting, which is logged once.
     is_full: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Waits until there may be one more connection.
+    /// Waits until another connection is allowed.
     async fn permit(&self) -> Permit {
         if let Some(permit) = self.limit.try_take(1) {
             self.is_full.store(false, Relaxed);
@@ -129,7 +129,7 @@ pub struct Connection {
     max_silence: Duration,
     /// Completes when the peer has been silent for too long.
     silence: Pin<Box<Sleep>>,
-    // Dropped after the stream, which has its descriptor until then.
+    // Dropped after the stream, which uses the file descriptor until then.
     _permit: Permit,
 }
 
@@ -238,7 +238,7 @@ pub async fn listen(
     Ok((listener, address))
 }
 
-/// What to do about an address that cannot be listened on.
+/// What to do if the server cannot listen on an address.
 pub fn listen_advice(setting: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(

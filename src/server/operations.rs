@@ -1,5 +1,5 @@
-//! Metrics, liveness and readiness over plain HTTP, for operators. The port needs no credentials, and its
-//! answers hold nothing of guides or accounts.
+//! Metrics, liveness and readiness over plain HTTP, for operators. The port needs no credentials,
+//! and its responses contain nothing about guides or accounts.
 
 mod sampled;
 
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 
 use super::{Shared, health::HealthState};
 
-/// The format of `/metrics`, whatever a request accepts.
+/// The format of `/metrics`, regardless of what a request accepts.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers requests until the future is dropped.
@@ -42,7 +42,7 @@ pub async fn serve(listener: TcpListener, state: &'static Shared) {
     let _ = axum::serve(listener, router).await;
 }
 
-/// A connection has one request, so that idle ones do not add up.
+/// Each connection serves one request, so idle connections do not accumulate.
 async fn close_connection(mut response: Response) -> Response {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);

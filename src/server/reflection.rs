@@ -1,5 +1,5 @@
-//! Reflection, for tools such as grpcurl. It serves the descriptors as they were compiled, with the options
-//! of Google's annotations and without comments.
+//! Reflection, for tools such as grpcurl. It serves the compiled descriptors, with the options of
+//! Google's annotations and without comments.
 
 use prost::Message;
 use prost_types::FileDescriptorSet;
@@ -38,8 +38,8 @@ pub fn add(routes: Routes) -> Result<Routes, Error> {
         ))
 }
 
-/// The error details. Their files have the names that Google's have, as a client in Python that knows
-/// these can know no others with the same messages.
+/// The error details. Their files are named like Google's, because a Python client cannot load the
+/// same messages from two files.
 fn error_details() -> FileDescriptorSet {
     // The descriptors are valid: a test reads them.
     let mut set =

@@ -1,5 +1,4 @@
-//! TLS with rustls: the server's certificate, and the authorities of client
-//! certificates.
+//! TLS with rustls: the server's certificate, and the CAs of client certificates.
 
 use std::{
     io,
@@ -28,19 +27,19 @@ use crate::{
 
 /// HTTP/2, and HTTP/1.1 for browsers behind proxies, as TLS names them.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
-/// How often a failed handshake is logged at most, as anybody may cause them.
+/// The minimum time between log lines about failed handshakes, which anybody can cause.
 const HANDSHAKE_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why TLS cannot be served. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or holds something else.
+    /// A file cannot be read, or has the wrong content.
     #[error(transparent)]
     File(#[from] PemError),
-    /// Certificate and key do not match, or one of them is malformed.
+    /// The certificate and key do not match, or one of them is malformed.
     #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {0}")]
     CertificateOrKey(&'static str),
-    /// Clients cannot be verified with these authorities.
+    /// Clients cannot be verified with these CAs.
     #[error(
         "EXPERTISE_TLS_CLIENT_CA_FILE must contain CA certificates for clients: it has no usable \
          one"
@@ -66,7 +65,7 @@ impl ServerTls {
         })
     }
 
-    /// Accepts TLS connections with the files as they are now.
+    /// Accepts TLS connections with the current files.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.files.value().config))
     }
@@ -78,7 +77,7 @@ impl ServerTls {
         validity.map(|validity| validity.not_after.to_system_time())
     }
 
-    /// Logs a handshake that failed, or counts it for the next line. Without an error, it took too long.
+    /// Logs a failed handshake, or counts it for the next log line. Without an error, it timed out.
     pub fn log_failed_handshake(&self, peer: SocketAddr, error: Option<io::Error>) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let is_recent = |at: Instant| at.elapsed() < HANDSHAKE_LOG_INTERVAL;
@@ -110,7 +109,7 @@ struct HandshakeFailures {
 /// What was read from the files.
 pub struct TlsFiles {
     config: Arc<ServerConfig>,
-    /// When the certificate is valid, if it says so.
+    /// The validity period of the certificate, if it has one.
     validity: Option<Validity>,
 }
 
@@ -190,7 +189,7 @@ impl Source for Tls {
 const UNUSABLE_KEY: &str =
     "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519";
 
-/// Why certificate and key cannot be used, without the words of rustls.
+/// Why the certificate and key cannot be used, in our own words instead of rustls's.
 fn why_unusable(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {

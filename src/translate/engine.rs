@@ -1,4 +1,4 @@
-//! Translation engines by their HTTP interfaces, with limits and retries.
+//! Calls translation engines over HTTP, with limits and retries.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::{
     terminal::sanitize,
 };
 
-/// The largest answer that is read. A translation of one request is far smaller.
+/// The maximum size of a response. The translation of a request is far smaller.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 /// The longest pause that an engine may request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
-/// The most characters that a message repeats of an engine's explanation.
+/// The maximum number of characters of an engine's explanation in a message.
 const MAX_EXPLANATION_CHARS: usize = 200;
 
-/// ISO 639-1 codes of the languages that Apertium has pairs for, each with the
-/// ISO 639-3 code that Apertium uses.
+/// ISO 639-1 codes of the languages that Apertium supports, with the ISO 639-3 codes that Apertium
+/// uses.
 const APERTIUM_CODES: &str = "\
     af=afr an=arg ar=ara be=bel bg=bul br=bre bs=hbs ca=cat co=cos cs=ces cy=cym da=dan \
     de=deu el=ell en=eng eo=epo es=spa eu=eus fi=fin fr=fra ga=gle gl=glg hi=hin hr=hbs \
@@ -40,7 +40,7 @@ pub(super) struct Engine {
     url: String,
     api_key: Option<Secret>,
     source_language: String,
-    /// While a request waits for a retry, another one may use its place.
+    /// While a request waits for a retry, another request may run.
     requests: Semaphore,
     retry: RetrySettings,
 }
@@ -56,10 +56,10 @@ pub(super) enum EngineError {
         /// The pause that the engine requests.
         retry_after: Option<Duration>,
     },
-    /// The answer is not a translation.
+    /// The response is not a translation.
     #[error("the engine's response cannot be used: {0}")]
     Unusable(&'static str),
-    /// A retry would get the same answer.
+    /// A retry would get the same response.
     #[error("the engine refuses: {0}")]
     Refused(String),
 }
@@ -85,7 +85,7 @@ impl Engine {
         })
     }
 
-    /// Asks for something cheap. Any answer shows that the engine is there.
+    /// Makes a cheap request. Any response shows that the engine is running.
     pub async fn probe(&self) -> Result<(), String> {
         let (list, start) = match self.kind {
             EngineKind::LibreTranslate => (
@@ -102,8 +102,8 @@ impl Engine {
         })
     }
 
-    /// Translates plain texts into a language, a BCP-47 tag. The answer has as many texts, in the
-    /// same order.
+    /// Translates plain texts into a language, given as a BCP-47 tag. The result has as many texts,
+    /// in the same order.
     pub async fn translate(&self, texts: &[String], to: &str) -> Result<Vec<String>, EngineError> {
         let max_texts = match self.kind {
             EngineKind::LibreTranslate => 50,
@@ -212,7 +212,7 @@ impl Engine {
         )))
     }
 
-    /// The explanation in an error, without the API key, which it may repeat.
+    /// The explanation in an error, without the API key in case it repeats it.
     fn explanation(&self, answer: &Value) -> Option<String> {
         let member = match self.kind {
             EngineKind::LibreTranslate => "error",
@@ -248,7 +248,7 @@ fn shortened(text: &str) -> String {
     sanitize(&start)
 }
 
-/// Without a region, except for Brazilian Portuguese, and with the script of Chinese.
+/// Removes the region, except for Brazilian Portuguese, and keeps the script of Chinese.
 fn libretranslate_code(tag: &str) -> &str {
     match tag.get(..7) {
         Some(script @ ("zh-Hans" | "zh-Hant")) => script,

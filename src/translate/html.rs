@@ -1,7 +1,7 @@
 //! Translates the text in HTML without touching a tag.
 //!
-//! *Invariant:* whatever an engine answers, the markup of the translation is the markup
-//! of the source, byte for byte and in the same order.
+//! *Invariant:* the markup of the translation is the markup of the source, byte for byte and in the
+//! same order, whatever an engine returns.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -14,9 +14,9 @@ use super::parts::{TranslateFn, translate_parts};
 
 /// Elements whose content is not prose.
 const UNTRANSLATED_ELEMENTS: [&str; 4] = ["script", "style", "code", "pre"];
-/// Those in which every tag is text, except their own end tag.
+/// Elements in which every tag except their own end tag is text.
 const RAW_TEXT_ELEMENTS: [&str; 2] = ["script", "style"];
-/// The longest character reference, in bytes without `&`; a longer one is plain text.
+/// The maximum length of a character reference, in bytes without `&`. A longer one is plain text.
 const MAX_REFERENCE_BYTES: usize = 40;
 
 /// Translates the text of an HTML text and keeps everything else.
@@ -36,7 +36,7 @@ pub(super) fn translate_html(html: &str, translate: &mut TranslateFn<'_>) -> Str
     translated
 }
 
-/// What the tokenizer found. Tags have their name if it is in [`UNTRANSLATED_ELEMENTS`].
+/// The tokens. A tag has a name only if it is in [`UNTRANSLATED_ELEMENTS`].
 enum Token {
     /// The beginning of a start tag.
     Start(Option<&'static str>),
@@ -64,8 +64,7 @@ fn token(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Token> {
     }
 }
 
-/// The parts of an HTML text that are prose: characters and known character references. Everything
-/// between them is markup.
+/// The prose of an HTML text: characters and known character references. Everything else is markup.
 fn texts(html: &str) -> Vec<Range<usize>> {
     let mut texts = Vec::new();
     // The name of the untranslated element, and how many elements of that name are open.
@@ -97,7 +96,7 @@ fn texts(html: &str) -> Vec<Range<usize>> {
     texts
 }
 
-/// Adds a text without the `</>` and the unknown character references in it, which are markup.
+/// Adds a text without its `</>` and unknown character references, which are markup.
 fn add_texts(html: &str, Range { mut start, end }: Range<usize>, texts: &mut Vec<Range<usize>>) {
     while let Some(rest) = html.get(start..end).filter(|it| !it.is_empty()) {
         let mut found = rest.match_indices(['<', '&']);
@@ -120,9 +119,9 @@ fn markup_len(text: &str) -> Option<usize> {
     character.is_none().then_some(len)
 }
 
-/// The character reference that a text begins with, such as `&nbsp;` or `&#8209;`: its length, and
-/// the character that it stands for, unless it stands for none, for several, or for one that cannot
-/// be shown.
+/// The character reference at the beginning of a text, such as `&nbsp;` or `&#8209;`: its length
+/// and its character. `None` if it stands for no character, for several, or for one that cannot be
+/// displayed.
 fn reference(text: &str) -> Option<(usize, Option<char>)> {
     let bytes = text.strip_prefix('&')?.bytes().take(MAX_REFERENCE_BYTES);
     let end = bytes.into_iter().position(|byte| byte == b';')?;
@@ -144,7 +143,7 @@ fn reference(text: &str) -> Option<(usize, Option<char>)> {
     let decoded = htmlize::unescape(whole);
     let mut decoded = decoded.chars();
     let single = decoded.next().filter(|_| decoded.next().is_none());
-    // What stands for no character is read as U+FFFD.
+    // References to no character are read as U+FFFD.
     let shown = single.filter(|it| !it.is_control() && *it != char::REPLACEMENT_CHARACTER);
     is_reference.then_some((whole.len(), shown))
 }
@@ -181,8 +180,8 @@ fn characters(text: &str) -> Vec<(&str, char)> {
     characters.collect()
 }
 
-/// Writes plain text as HTML. A character that the source has is spelled as there, unless that
-/// would make it markup; any other `<`, `>` and `&` is escaped.
+/// Writes plain text as HTML. Characters of the source keep their spelling, unless that would make
+/// them markup. Any other `<`, `>` and `&` is escaped.
 fn push_escaped(out: &mut String, plain: &str, source: &[(&str, char)]) {
     let mut spellings = HashMap::new();
     for (raw, character) in source {

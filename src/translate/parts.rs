@@ -1,13 +1,13 @@
-//! Cuts what is sent into parts: texts for an engine, and translations for the server.
+//! Splits requests into parts: texts for an engine, and translations for the server.
 
-/// The most code points of a request to an engine, and so of a part of a text.
+/// The maximum number of code points in a request to an engine, and therefore in a part of a text.
 pub(super) const MAX_REQUEST_CHARS: usize = 4_000;
 
 /// Translates a text.
 pub(super) type TranslateFn<'a> = dyn FnMut(&str) -> String + 'a;
 
-/// Cuts a list into chunks of at most this many items and this size. An item that is larger has a
-/// chunk of its own.
+/// Splits a list into chunks with limits on the number of items and the size. A larger item gets
+/// its own chunk.
 pub(super) fn chunks_within<T>(
     items: &[T],
     max_count: usize,
@@ -26,8 +26,8 @@ pub(super) fn chunks_within<T>(
     })
 }
 
-/// Translates a text part by part. White space around each part stays, and a
-/// part without a letter stays as it is.
+/// Translates a text part by part. White space around each part is kept, and parts without letters
+/// are not translated.
 pub(super) fn translate_parts(text: &str, translate: &mut TranslateFn<'_>) -> String {
     let mut translated = String::with_capacity(text.len());
     for part in parts(text, MAX_REQUEST_CHARS) {
@@ -44,8 +44,8 @@ pub(super) fn translate_parts(text: &str, translate: &mut TranslateFn<'_>) -> St
     translated
 }
 
-/// Cuts a text into parts of at most `longest` code points: after the last sentence that
-/// fits, else after the last white space, else anywhere.
+/// Splits a text into parts of at most `longest` code points: after the last sentence that fits,
+/// else after the last white space, else anywhere.
 fn parts(text: &str, longest: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ fn parts(text: &str, longest: usize) -> Vec<&str> {
     parts
 }
 
-/// Where to cut a text of which `window` bytes are allowed.
+/// Where to split a text so that the first part has at most `window` bytes.
 fn cut(text: &str, window: usize) -> usize {
     let (mut sentence, mut word) = (None, None);
     let mut characters = text

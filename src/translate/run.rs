@@ -1,4 +1,4 @@
-//! A run: lists work, translates it and writes it back, page by page.
+//! A run lists work, translates it and writes it back, page by page.
 
 use std::{collections::HashSet, fmt};
 
@@ -23,18 +23,18 @@ use crate::{
     terminal::{print_error, sanitize, spinner},
 };
 
-/// Small pages, so that little work is lost when a run is interrupted.
+/// Small pages, so an interrupted run loses little work.
 const PAGE_SIZE: i32 = 25;
-/// The most items in a write that the service accepts.
+/// The maximum number of items in a write.
 const MAX_BATCH_ITEMS: usize = 100;
-/// The most bytes in a write, except for a single item that is larger.
+/// The maximum number of bytes in a write, except for a single larger item.
 const MAX_BATCH_BYTES: usize = 3 * 1024 * 1024;
-/// The run ends when the engine was unavailable for this many items in a row, each with
-/// all its retries.
+/// The run ends after the engine was unavailable for this many items in a row, each with all its
+/// retries.
 const MAX_UNAVAILABLE_ITEMS: u32 = 20;
 
-/// Translates what there is to translate, of this task if there is one. Returns all results, and why
-/// the run ended early, if it did. Fails if it cannot begin. Reasons are one line.
+/// Translates missing and outdated texts, of one task if it is given. Returns all results, and the
+/// reason if the run ended early. Fails if it cannot begin. Reasons are one line.
 pub(crate) async fn run(
     client: Client,
     config: &TranslateConfig,
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     Ok((summary, outcome))
 }
 
-/// Lists what there is to translate, of this task if there is one. No engine is needed.
+/// Lists missing and outdated texts, of one task if it is given. Needs no engine.
 pub(crate) async fn list_work(
     client: &Client,
     config: &TranslateConfig,
@@ -80,15 +80,15 @@ fn first_page(config: &TranslateConfig, task: Option<TaskId>) -> ListTranslation
     }
 }
 
-/// How many items ended in which way.
+/// The number of items by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TranslateSummary {
     pub written: u64,
-    /// Skipped, as the language has been locked since the list was made.
+    /// Skipped, because the language has been locked since the list was made.
     pub locked: u64,
-    /// Left for the next run, as the source text has changed since.
+    /// Left for the next run, because the source text has changed since.
     pub stale: u64,
-    /// Skipped, as the task or step has been deleted since.
+    /// Skipped, because the task or step has been deleted since.
     pub not_found: u64,
     /// Not translated, or refused by the service.
     pub failed: u64,
@@ -134,7 +134,7 @@ impl Progress {
 struct TranslateRun {
     client: Client,
     engine: Engine,
-    /// The most items that are translated at once.
+    /// The maximum number of items that are translated concurrently.
     parallel: usize,
     progress: Progress,
 }
@@ -172,8 +172,8 @@ impl TranslateRun {
         }
     }
 
-    /// Translates items, several at once, until the engine has been unavailable for too
-    /// many in a row.
+    /// Translates several items concurrently, until the engine was unavailable for too many in a
+    /// row.
     async fn translate_items(
         &mut self,
         work: &[TranslationWork],
@@ -204,8 +204,8 @@ impl TranslateRun {
         translations
     }
 
-    /// Writes a batch. The service refuses a whole batch for the content of one item, so
-    /// then each item gets its own call. Writing a translation twice is harmless.
+    /// Writes a batch. The service refuses a whole batch if one item is invalid. Then each item
+    /// gets its own call. Writing a translation twice is harmless.
     async fn write(&mut self, batch: &[AutomaticTranslation]) -> Result<(), String> {
         let message = WriteTranslationsRequest {
             translations: batch.to_vec(),
@@ -250,8 +250,8 @@ fn not_listed(error: &CallError) -> String {
     format!("the server does not list the work: {}", describe(error))
 }
 
-/// An error on one line. The text of another service, such as a proxy, is left out, as it may repeat
-/// what was sent.
+/// An error on one line. The text of another service, such as a proxy, is left out, because it may
+/// repeat the request.
 fn describe(error: &CallError) -> String {
     match error.reason.as_str() {
         "" if !error.unreachable => error.code.to_owned(),
@@ -259,7 +259,7 @@ fn describe(error: &CallError) -> String {
     }
 }
 
-/// Whether the content of the request was refused, not its caller, nor for want of capacity.
+/// Whether the content of the request was refused, rather than its caller or for lack of capacity.
 fn is_content_refused(error: &CallError) -> bool {
     match error.code {
         "INVALID_ARGUMENT" | "OUT_OF_RANGE" => true,

@@ -16,9 +16,9 @@ use crate::{
     },
 };
 
-/// The names of members of instructions, in lower case, that hold text. Authors choose the shape of
-/// instructions, and much in them is for machines: kinds, command lines, addresses. So a string is
-/// text only when the nearest member name above it, through arrays, is one of these.
+/// The lowercase names of members of instructions that contain text. Authors choose the structure
+/// of instructions, and many values are for machines, such as kinds, command lines and addresses.
+/// So a string is text only if its nearest member name, looking through arrays, is in this list.
 const TEXT_MEMBERS: &str = "alt body caption description heading help hint html items label \
                             message note placeholder prompt question subtitle summary text title \
                             tooltip warning warnings";
@@ -59,7 +59,7 @@ pub(super) async fn translate(
     })
 }
 
-/// The answers of a linked question name tasks, and are as short as these.
+/// The answers of a linked question become names of tasks, which are shorter.
 fn check_linked_answers(
     source: &TranslationSource,
     translated: &[FeedbackConfig],
@@ -100,8 +100,7 @@ fn map_texts(source: &TranslationSource, translate: &mut TranslateFn<'_>) -> Tra
     }
 }
 
-/// Translates the answers of a question. Links and linked documents are no part of a
-/// translation.
+/// Translates the answers of a question. Translations contain no links and no linked documents.
 fn map_answers(config: &FeedbackConfig, translate: &mut TranslateFn<'_>) -> FeedbackConfig {
     let values = config.values.iter().map(|value| FeedbackValue {
         key: value.key.clone(),

@@ -1,5 +1,5 @@
-//! Secrets, and public keys in PEM and in JSON Web Key Sets. ring checks a key only when it verifies, so what
-//! no token could be signed with is refused here.
+//! Secrets, and public keys in PEM and in JSON Web Key Sets. ring checks a key only when it
+//! verifies a signature, so this module refuses unusable keys.
 
 use std::{ops::RangeInclusive, sync::Arc};
 

@@ -1,7 +1,7 @@
-//! The states in which `apply` has left a guide.
+//! Applied states of guides.
 //!
-//! A revision with an alias keeps each guide as it was last applied. A file that would take back
-//! what has changed since, or that is an older copy, blocks its guide.
+//! A revision with an alias keeps the last applied state of each guide. A file blocks its guide if
+//! it would revert later changes, or if it is older than that state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,22 +36,22 @@ use crate::{
     },
 };
 
-/// The alias of the revision that keeps a guide as it was left.
+/// The alias of the revision with the last applied state.
 const ALIAS: &str = "applied";
 /// The note of such revisions.
 const NOTE: &str = "kept by expertise apply";
-/// How many of them are kept of a guide, so that each run can be undone, and the limit of
+/// How many of these revisions each guide keeps. The last runs can be undone, and the limit of
 /// revisions is not reached.
 const MAX_KEPT: usize = 20;
 
-/// A guide as it was last applied.
+/// The last applied state of a guide.
 pub(super) struct AppliedState {
-    /// The revision that keeps it.
+    /// The revision of that state.
     pub revision: TaskRevision,
     pub document: TaskDocument,
 }
 
-/// The state in which a guide was last applied; `None` if it never was.
+/// The last applied state of a guide; `None` if it was never applied.
 pub(super) async fn find(
     client: &Client,
     stored: &StoredGuide,
@@ -70,8 +70,8 @@ pub(super) async fn find(
     Ok(Some(AppliedState { revision, document }))
 }
 
-/// Keeps a guide as it was left, and deletes the oldest of such revisions. Fails if somebody has
-/// changed it meanwhile.
+/// Saves the applied state of a guide as a revision, and deletes the oldest of these revisions.
+/// Fails if the guide has changed meanwhile.
 pub(super) async fn keep(client: &Client, task: &str, guide_etag: &str) -> Result<(), CallError> {
     let message = CreateRevisionRequest {
         task: task.to_owned(),
@@ -91,8 +91,7 @@ pub(super) async fn keep(client: &Client, task: &str, guide_etag: &str) -> Resul
     Ok(())
 }
 
-/// The revisions that earlier runs have kept, the newest first. Those that got a name are left
-/// alone.
+/// The revisions of earlier runs, the newest first, without revisions that have another alias.
 async fn earlier(client: &Client, task: &str) -> Result<Vec<TaskRevision>, CallError> {
     let revisions = guides::list_revisions(client, task).await?.into_iter();
     let is_ours = |revision: &TaskRevision| {
@@ -118,8 +117,8 @@ impl From<&CliError> for Blocked {
     }
 }
 
-/// Decides what to do about what has changed since the guide was last applied: keeps what the
-/// automatic translation has written, and merges where that is wanted.
+/// Decides how to handle changes since the guide was last applied. Keeps automatic translations,
+/// and merges if requested.
 pub(super) async fn check(
     client: &Client,
     guide: &mut ApplyGuide,
@@ -145,7 +144,7 @@ pub(super) async fn check(
     let mut of_base = guide.file.document.clone();
     TaskIds::default().adopt(&mut of_base, base, None);
     let planned = merge::planned(client, &sent, &of_base, stored).await;
-    // What the server refuses is refused when it is sent.
+    // The server refuses it when it is sent.
     let Ok(planned) = planned else {
         return Ok(None);
     };
@@ -172,7 +171,7 @@ pub(super) async fn check(
     }
     let merged = merge::merge(&guide.file, base, &planned, &stored.document);
     let (changes, merged) = match merged {
-        // The file says what has changed, too.
+        // The file already has the changes.
         Ok(merged) if compare_whole(&merged, &planned).is_empty() => return Ok(None),
         Ok(merged) => (changes::between(&planned, &merged), Ok(merged)),
         Err(failed) => (changes, Err(failed)),
@@ -200,7 +199,7 @@ pub(super) async fn check(
     Ok(Some(drifted))
 }
 
-/// Whether a file says what an earlier run has applied, and not what the last one has.
+/// Whether a file has the state that an earlier run applied, but not that of the last run.
 async fn is_older(
     client: &Client,
     applied: &TaskRevision,
@@ -224,8 +223,8 @@ async fn is_older(
     Ok(false)
 }
 
-/// What authors write of a guide, without ids, which differ where a step was deleted and made
-/// again, and without what the automatic translation writes.
+/// What authors write in a guide. Excludes ids, which differ if a step was deleted and created
+/// again, and automatic translations.
 fn content(guide: &TaskDocument) -> TaskDocument {
     let mut content = authored(guide);
     strip(&mut content);
@@ -248,8 +247,8 @@ fn strip(guide: &mut TaskDocument) {
     }
 }
 
-/// Adds to a document what the automatic translation has written: languages that the document
-/// leaves out, and those of which it has what was last applied.
+/// Adds automatic translations to a document: languages that it leaves out, and languages whose
+/// last applied state it has.
 fn keep_automatic(document: &mut TaskDocument, stored: &TaskDocument, base: Option<&TaskDocument>) {
     if let (Some(task), Some(known)) = (&mut document.task, &stored.task) {
         let former = base.and_then(|base| Some(&base.task.as_ref()?.translations));
@@ -350,8 +349,8 @@ fn who(subject: &str) -> String {
     }
 }
 
-/// Who has changed a guide since a revision of it, and when the last time, as far as the change
-/// log goes back. `changes` name its managed tasks that have changed.
+/// Who has changed a guide since a revision, and when last, as far as the change feed goes back.
+/// `changes` name its managed tasks that have changed.
 async fn authors(
     client: &Client,
     since: &TaskRevision,
@@ -377,7 +376,7 @@ async fn authors(
                     *changed = change.changed_ts;
                 }
             }
-            // If the cursor does not advance, newer changes are not in order yet.
+            // The cursor does not advance if newer changes are not in order yet.
             if page.caught_up || page.next_cursor == message.cursor {
                 break;
             }
@@ -388,13 +387,13 @@ async fn authors(
     Ok(authors)
 }
 
-/// Writes what was merged into a file.
+/// Writes the result of a merge into a file.
 pub(super) fn write_merged(
     file: &GuideFile,
     said: &TaskDocument,
     after: &TaskDocument,
 ) -> Result<(), CliError> {
-    // New steps have got other ids than in the dry run.
+    // The ids of new steps differ from those in the dry run.
     let mut aligned = said.clone();
     let created: Vec<Option<String>> = pairs(said, after)
         .map(|(_, step)| step.map(|step| step.guid.clone()))

@@ -15,8 +15,8 @@ use crate::{
     proto::v1::Task,
 };
 
-/// Reads the files, and every `.json` file in the directories. They are in the order in which their
-/// guides were created, those without an id first.
+/// Reads the files, and every `.json` file in the directories. Files without an id come first, then
+/// the others in the order in which their guides were created.
 pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> {
     let mut files = Vec::new();
     for path in paths {
@@ -59,7 +59,7 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
         for (field, id) in [("guid", guid), ("external_id", external_id.to_owned())] {
             let shown = sanitize(&id);
             let other = known.insert((field, id), path);
-            // Two files with both ids of a guide are named once.
+            // If two files share both ids of a guide, they are named once.
             if let Some(other) = other.filter(|_| !shown.is_empty() && errors.is_empty()) {
                 let other = other.display();
                 errors.push(format!(

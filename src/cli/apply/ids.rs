@@ -1,5 +1,5 @@
-//! Maps the ids of files to the ids of the account. An id that the account does not have becomes the
-//! external id of what the file creates there.
+//! Maps the ids of files to the ids of the account. An id that the account does not have becomes
+//! the external id of the new task or step.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -24,7 +24,7 @@ pub(in crate::cli) struct TaskIds {
     pending: BTreeSet<String>,
 }
 
-/// Whether a file is that of a task.
+/// Whether a file describes the task.
 pub(in crate::cli) fn is_of(document: &TaskDocument, task: &Task) -> bool {
     let Some(said) = &document.task else {
         return false;
@@ -37,7 +37,7 @@ pub(in crate::cli) fn is_of(document: &TaskDocument, task: &Task) -> bool {
         || !external_id.is_empty() && external_id == task.external_id()
 }
 
-/// Makes the guids in the document of a new guide external ids.
+/// Turns the guids in the document of a new guide into external ids.
 pub(super) fn make_external(document: &mut TaskDocument) {
     if let Some(task) = &mut document.task {
         keep_as_external_id(&task.guid, &mut task.external_id);
@@ -54,7 +54,7 @@ fn keep_as_external_id(guid: &str, external_id: &mut Option<String>) {
 }
 
 impl TaskIds {
-    /// The ids of other accounts that the tasks of this one have.
+    /// The external ids of tasks that are ids of other accounts.
     pub fn from_external_ids(tasks: &[Task]) -> Self {
         let mut ids = Self::default();
         for task in tasks {
@@ -63,9 +63,9 @@ impl TaskIds {
         ids
     }
 
-    /// Gives the parts of a document the ids that the account has for them, and notes those of its
-    /// tasks. Steps that the stored guide does not have are new. `base` is the guide as the
-    /// document was last applied: steps without any id are found there.
+    /// Replaces the ids of a document with those of the account, and notes the ids of its tasks.
+    /// Steps that the stored guide does not have are new. Steps without any id are found in `base`,
+    /// the last applied state of the guide.
     pub fn adopt(
         &mut self,
         document: &mut TaskDocument,
@@ -91,7 +91,7 @@ impl TaskIds {
                 None => others.push(step),
             }
         }
-        // The answers are known now, and so are the ids of their tasks.
+        // The answers and the ids of their tasks are known now.
         let (unnamed, others): (Vec<_>, Vec<_>) = others
             .into_iter()
             .partition(|step| step.guid.is_empty() && step.external_id().is_empty());
@@ -103,7 +103,7 @@ impl TaskIds {
             step.guid = wiring.map_or_else(String::new, |it| it.guid.clone());
             taken.extend(wiring.map(|it| it.guid.as_str()));
         }
-        // A step without any id is the next one of its type and title that has no id of its own.
+        // A step without any id is the next step of the same type and title without an external id.
         for step in unnamed {
             let target = self.target(step);
             let is_same = |known: &&Step| {
@@ -161,19 +161,19 @@ impl TaskIds {
         }
     }
 
-    /// Notes that the tasks of a document are yet to be created.
+    /// Notes that the tasks of a document do not exist yet.
     pub fn add_pending(&mut self, document: &TaskDocument) {
         self.pending.extend(ids_of(document));
     }
 
-    /// Notes that the tasks of a document are in the account.
+    /// Notes that the tasks of a document exist in the account.
     pub fn remove_pending(&mut self, document: &TaskDocument) {
         for id in ids_of(document) {
             self.pending.remove(&id);
         }
     }
 
-    /// Makes the steps of a document refer to the account's tasks, where it has them.
+    /// Makes the steps of a document refer to the account's tasks, if they exist.
     pub fn resolve(&self, document: &mut TaskDocument) {
         for_each_step_mut(&mut document.steps, &mut |step| {
             if let Some(id) = self.known.get(&key(&step.subtask_id)) {
@@ -182,14 +182,14 @@ impl TaskIds {
         });
     }
 
-    /// Takes the steps out of a document that refer to tasks which are yet to be created. Returns
-    /// those of the document itself with their places, and how many there are of the tasks that it
-    /// manages.
+    /// Removes the steps of a document that refer to tasks that do not exist yet. Returns the
+    /// removed steps of its own task with their positions, and the number of removed steps of its
+    /// managed tasks.
     pub fn take_pending(&self, document: &mut TaskDocument) -> (Vec<(usize, Step)>, usize) {
         self.take(document, &ids_of(document))
     }
 
-    /// Whether steps of a document refer to tasks of others that are yet to be created.
+    /// Whether steps of a document refer to tasks of other documents that do not exist yet.
     pub fn refers_to_pending(&self, document: &TaskDocument) -> bool {
         let own = ids_of(document);
         let mut steps = all_steps(&document.steps).into_iter();
@@ -220,7 +220,7 @@ impl TaskIds {
     }
 }
 
-/// Puts steps that were taken out back into the guide after a dry run.
+/// Inserts removed steps into the guide after a dry run.
 pub(super) fn put_back(
     pending: Vec<(usize, Step)>,
     stored: Option<&TaskDocument>,
@@ -241,12 +241,12 @@ pub(super) fn put_back(
     }
 }
 
-/// An id as it is looked up: guids are the same in either case, external ids are not.
+/// An id as a lookup key. The case of guids does not matter, unlike that of external ids.
 fn key(id: &str) -> String {
     TaskId::parse(id).map_or_else(|| id.to_owned(), |guid| guid.to_string())
 }
 
-/// How a subtask step names its task: by its external id, or else by its id.
+/// How a subtask step names its task: by external id, or else by id.
 pub(super) fn named_task(step: &Step) -> String {
     match step.subtask_external_id() {
         "" => key(&step.subtask_id),
@@ -254,12 +254,12 @@ pub(super) fn named_task(step: &Step) -> String {
     }
 }
 
-/// An external id, so that it is not taken for an id.
+/// An external id, marked to distinguish it from an id.
 pub(super) fn named(external_id: &str) -> String {
     format!("external id {external_id}")
 }
 
-/// The ids of a document's task and of those that it manages, and its external id.
+/// The ids of a document's task and its managed tasks, and the external id of the task.
 fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     if let Some(task) = &document.task {

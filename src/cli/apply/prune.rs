@@ -1,4 +1,4 @@
-//! The tasks of the account that no file is of, and their deletion.
+//! Tasks of the account without a file, and their deletion.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::{
     proto::v1::{Task, TaskType},
 };
 
-/// The most tasks of the account that are named as not in the directory.
+/// The maximum number of tasks that are listed as not in the directory.
 const MAX_LEFT_LINES: usize = 10;
 
-/// The tasks that no file is of. Managed tasks belong to the guides that manage them.
+/// The tasks without a file. Managed tasks belong to their managing guides.
 pub(super) fn left_over(guides: &[ApplyGuide], tasks: Vec<Task>) -> Vec<Task> {
     let kept = guides.iter().filter_map(|guide| guide.stored.as_ref());
     let kept: BTreeSet<&str> = kept.map(|stored| guides::guid(&stored.document)).collect();
@@ -32,8 +32,8 @@ pub(super) fn left_over(guides: &[ApplyGuide], tasks: Vec<Task>) -> Vec<Task> {
 }
 
 impl ApplyRun<'_> {
-    /// Deletes the tasks that the directory does not have, and returns whether the person did not
-    /// agree. After failures nothing is deleted, as a guide that could not be written may be one of
+    /// Deletes the tasks that are not in the directory, and returns whether the user declined.
+    /// After failures, nothing is deleted, because a guide that could not be written may be among
     /// them.
     pub(super) async fn prune(
         &mut self,
@@ -66,7 +66,7 @@ impl ApplyRun<'_> {
         Ok(false)
     }
 
-    /// Says what would be deleted. The server keeps a task that a guide refers to.
+    /// Prints what would be deleted. A task that a guide refers to cannot be deleted.
     fn plan_pruning(&mut self, left: &[Task], guides: &[ApplyGuide]) -> Result<(), CliError> {
         let mut referring = BTreeMap::new();
         for guide in guides {
@@ -99,7 +99,7 @@ impl ApplyRun<'_> {
         Ok(())
     }
 
-    /// Says which tasks of the account a directory does not have.
+    /// Prints which tasks of the account are not in the directory.
     pub(super) fn print_left(&self, left: &[Task]) {
         let is_directory = self.args.paths.iter().any(|path| path.is_dir());
         if left.is_empty() || !is_directory || !self.results.is_text() {

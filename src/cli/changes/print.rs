@@ -1,4 +1,4 @@
-//! Changes of a guide for people.
+//! Describes the changes of a guide.
 
 use console::style;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Change, ChangeKind, value_lines::field_lines};
 use crate::cli::out::sanitize;
 
-/// The changes in lines that begin with `indent` spaces: those of a task or step below its name.
+/// The changes as lines indented by `indent` spaces. Changes of a task or step come below its name.
 pub(in crate::cli) fn text(changes: &[Change], indent: usize) -> String {
     let mut text = String::new();
     let mut subject = None;

@@ -1,4 +1,4 @@
-//! A changed value in lines for people.
+//! Describes a changed value.
 
 use std::time::Duration;
 
@@ -16,15 +16,16 @@ use crate::{
     proto::v1::DependencyGroup,
 };
 
-/// Limits the search for the smallest difference. After it a larger one is shown.
+/// The time limit of the search for the smallest difference. After it, a larger difference is
+/// shown.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
-/// A longer value is cut, as a body may have megabytes.
+/// Longer values are cut, because a body may have megabytes.
 const MAX_VALUE_CHARS: usize = 200;
 /// The field that has the question of an observation.
 const FEEDBACK_CONFIG: &str = "feedback_config";
 
-/// The lines of a field that changes: its old and new value on one line if both are short, else
-/// the lines of them that differ, indented below its path.
+/// The lines of a changed field: its old and new value on one line if both are short, else the
+/// lines that differ, indented below its path.
 pub(super) fn field_lines(
     path: &str,
     before: Option<&Value>,
@@ -64,12 +65,12 @@ fn on_one_line(field: &str, value: &Value) -> String {
     }
 }
 
-/// A value with a line for each of its parts: conditions, answers, elements or lines of a text.
+/// A value with one line per part: conditions, answers, elements or lines of a text.
 fn in_lines(field: &str, value: &Value) -> String {
     let lines = |list: &[Value]| list.iter().map(|it| value_text(it) + "\n").collect();
     match (conditions(field, value), value) {
         (Some(group), _) => wording::group_in_lines(&group),
-        // There is one element at most.
+        // There is at most one element.
         (None, Value::Array(list)) if field == FEEDBACK_CONFIG => {
             let question = list
                 .first()

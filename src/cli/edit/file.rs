@@ -8,12 +8,12 @@ use std::{
 
 use crate::cli::CliError;
 
-/// Begins the lines that say why a text was refused. They follow the text, so that tools can read
-/// the JSON before them. No line of JSON begins with it.
+/// The prefix of lines that say why a text was refused. They follow the text, so that tools can
+/// read the JSON before them. No line of JSON begins with it.
 const COMMENT: &str = "#";
 
-/// A file in the directory for temporary files that only this user can read. It stays unless it is
-/// removed, so that no text is lost.
+/// A temporary file that only this user can read. It stays unless it is removed, so that no text is
+/// lost.
 pub(super) struct EditedFile {
     pub path: PathBuf,
     original: String,
@@ -45,12 +45,12 @@ impl EditedFile {
         Ok(without_comments(&String::from_utf8_lossy(&text)))
     }
 
-    /// Whether the text is another than at the start.
+    /// Whether the text differs from the original.
     pub fn is_changed(&self, text: &str) -> bool {
         text.trim() != self.original.trim()
     }
 
-    /// Writes the text, and the reason after it as comments.
+    /// Writes the text, followed by the reason as comments.
     pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
         self.is_refused = true;
         let help = "Close the editor without a change to stop.";
@@ -73,7 +73,7 @@ impl EditedFile {
     }
 }
 
-/// A text without its comments. Lines before them keep their numbers.
+/// A text without its comments. Earlier lines keep their numbers.
 fn without_comments(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     let lines = lines.map(|line| match line.starts_with(COMMENT) {

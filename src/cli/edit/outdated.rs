@@ -11,7 +11,7 @@ use crate::{
     proto::v1::{Task, TaskDocument},
 };
 
-/// A line for each task or step whose source texts change while translations stay as they are.
+/// A line for each task or step whose source texts change while translations do not.
 pub(super) fn outdated_translations(changes: &[Change], planned: &TaskDocument) -> Vec<String> {
     let is_field = |change: &&Change| change.kind == ChangeKind::Changed;
     let fields: Vec<&Change> = changes.iter().filter(is_field).collect();
@@ -26,7 +26,7 @@ pub(super) fn outdated_translations(changes: &[Change], planned: &TaskDocument) 
         let outdated = translations.filter(|(language, texts)| {
             let mut texts = texts.as_object().into_iter().flatten();
             let is_of_changed = texts.any(|(text, _)| fields.iter().any(|it| it.path == *text));
-            // One that is edited, too, is new.
+            // A translation that is also edited is up to date.
             let own = format!("translations[\"{language}\"].");
             let is_edited =
                 |it: &&Change| it.path.starts_with(&own) && !it.path.ends_with(".locked");
@@ -44,7 +44,7 @@ pub(super) fn outdated_translations(changes: &[Change], planned: &TaskDocument) 
     lines.collect()
 }
 
-/// The task with this id, managed ones included.
+/// The task with this id, which may be a managed one.
 fn find_task<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Task> {
     let managed = all_managed(&guide.steps).into_iter();
     let managed = managed.filter_map(|(_, it)| it.task.as_ref());

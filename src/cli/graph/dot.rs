@@ -1,4 +1,4 @@
-//! A picture as text of Graphviz.
+//! A graph as text for Graphviz.
 
 use super::{
     model::{Graph, GraphNode},
@@ -56,7 +56,7 @@ fn attributes(node: &GraphNode) -> String {
     attributes
 }
 
-/// A text in quotes. Graphviz reads entities of HTML in it.
+/// A quoted text. Graphviz decodes HTML entities in it.
 fn quoted(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('\\', "\\\\");
     let text = text.replace('"', "\\\"").replace('\n', "\\n");

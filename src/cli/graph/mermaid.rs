@@ -1,4 +1,4 @@
-//! A picture as text of Mermaid, which code forges and editors draw.
+//! A graph as text for Mermaid, which code forges and editors draw.
 
 use super::model::{Graph, GraphNode};
 use crate::proto::v1::StepType;
@@ -53,7 +53,7 @@ fn shape(node: &GraphNode) -> String {
     format!("{open}\"{}\"{close}", lines.join("<br>"))
 }
 
-/// A text in quotes: characters that may mean something to Mermaid are written as numbers.
+/// A quoted text. Characters that are special in Mermaid are written as numbers.
 fn escaped(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || !c.is_ascii() || " .,:?!()+=-/'_".contains(c);
     let characters = text.chars().map(|c| match is_plain(c) {

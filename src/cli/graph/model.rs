@@ -1,4 +1,4 @@
-//! What a picture of a guide shows.
+//! The graph of a guide.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,19 +20,19 @@ use crate::{
     },
 };
 
-/// Most answers that a step lists.
+/// The maximum number of answers that a step lists.
 const MAX_ANSWERS: usize = 8;
-/// Most observations of one variable that an edge comes from. A step that reads one which more of
-/// them set has its condition as text.
+/// The maximum number of observations of a variable that edges come from. If more observations set
+/// the variable, steps show the condition as text.
 const MAX_SETTERS: usize = 20;
 
 #[derive(Default)]
 pub(super) struct Graph {
-    /// Its task and the tasks that it manages, each with its nodes: itself, then its steps.
+    /// The task and its managed tasks. Each has a node for itself, followed by nodes for its steps.
     pub tasks: Vec<Range<usize>>,
     pub nodes: Vec<GraphNode>,
-    /// What shows a step or task: observations with the nodes that their answers show, and
-    /// subtask steps with their tasks. The texts are the answers.
+    /// The edges: from observations to the nodes that their answers show, and from subtask steps to
+    /// their tasks. The texts are the answers.
     pub edges: BTreeMap<usize, Vec<(usize, String)>>,
 }
 
@@ -46,13 +46,12 @@ pub(super) struct GraphNode {
     pub notes: Vec<String>,
     /// Whether it is not published.
     pub is_hidden: bool,
-    /// Whether no answers lead to it.
+    /// Whether it is unreachable.
     pub is_unreachable: bool,
 }
 
 impl Graph {
-    /// The picture of a document that an import accepts. `unreachable` are the paths of the steps
-    /// and tasks that nobody comes to.
+    /// The graph of a valid document. `unreachable` has the paths of unreachable steps and tasks.
     pub fn new(document: &TaskDocument, unreachable: &BTreeSet<String>) -> Self {
         let mut builder = GraphBuilder {
             unreachable,
@@ -69,13 +68,13 @@ impl Graph {
 }
 
 impl GraphNode {
-    /// The lines of its text: what it is, its heading, and the notes.
+    /// The lines of its text: its kind, its heading, and its notes.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let heading = [self.kind_text(), self.heading.clone()].into_iter();
         heading.chain(self.notes.iter().cloned())
     }
 
-    /// What it is, such as `end` or `solution, hidden`.
+    /// Its kind, such as `end` or `solution, hidden`.
     pub fn kind_text(&self) -> String {
         let kind = self.kind.map_or("task".to_owned(), wording::kind);
         let hidden = if self.is_hidden { ", hidden" } else { "" };
@@ -104,8 +103,8 @@ struct GraphBuilder<'a> {
 }
 
 impl<'a> GraphBuilder<'a> {
-    /// Adds a task and what it manages; the index of its node. A managed task has the name of its
-    /// answer.
+    /// Adds a task and its managed tasks, and returns the index of its node. A managed task has the
+    /// name of its answer.
     fn add_task(&mut self, document: &'a TaskDocument, path: &str, answer: Option<&str>) -> usize {
         let (first, index) = (self.graph.nodes.len(), self.graph.tasks.len());
         let task = document.task.as_ref();
@@ -259,7 +258,7 @@ fn conditions(
     group.filter(|group| !group.nodes.is_empty())
 }
 
-/// The conditions of a group and of those in it, in order.
+/// The conditions of a group and its subgroups, in order.
 fn all_conditions(group: &DependencyGroup) -> Vec<&Condition> {
     let nodes = group.nodes.iter().filter_map(|node| node.node.as_ref());
     let conditions = nodes.flat_map(|node| match node {

@@ -1,6 +1,6 @@
-//! A picture as SVG. The steps stand below each other in their order. At their right, each
-//! observation has a line, from which an arrow leads to every step that its answers show. A layout
-//! for graphs of any kind draws such a list with arrows across its boxes.
+//! A graph as SVG. The steps are stacked in order. To their right, each observation has a vertical
+//! line, from which an arrow leads to every step that its answers show. A general graph layout
+//! would draw arrows across the boxes of a list.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ const BOX_PADDING: f32 = 10.0;
 const BOX_GAP: f32 = 14.0;
 /// The additional gap between a task and the next one.
 const TASK_GAP: f32 = 30.0;
-/// The room for the texts of arrows, between the boxes and the lines.
+/// The space for the texts of arrows, between the boxes and the lines.
 const LABEL_WIDTH: f32 = 190.0;
 const LANE_WIDTH: f32 = 14.0;
-/// The room for an arrow with its text above it.
+/// The height of an arrow and the text above it.
 const ARROW_HEIGHT: f32 = 18.0;
 const TITLE_SIZE: f32 = 14.0;
 const NOTE_SIZE: f32 = 12.0;
 const LINE_HEIGHT: f32 = 1.35;
-/// The columns that have room in a box, and above an arrow.
+/// The number of text columns that fit in a box and above an arrow.
 const TITLE_COLUMNS: usize = 40;
 const NOTE_COLUMNS: usize = 55;
 const LABEL_COLUMNS: usize = 26;
 const GREY: &str = "#77828c";
 const RED: &str = "#c00000";
-/// Colours of lines that can be told from each other on white.
+/// Distinguishable line colors on white.
 const COLOURS: [&str; 8] = [
     "#1f5fa8", "#b3541e", "#2e7d32", "#8e24aa", "#00737a", "#a3195b", "#6d5a00", "#455a9c",
 ];
@@ -79,7 +79,7 @@ pub(super) fn svg(graph: &Graph) -> String {
     svg + "</svg>\n"
 }
 
-/// A node, and where it stands.
+/// A node and its position.
 struct NodeBox<'a> {
     node: &'a GraphNode,
     top: f32,
@@ -88,7 +88,7 @@ struct NodeBox<'a> {
     texts: Vec<(String, f32)>,
 }
 
-/// Places the nodes below each other, each high enough for its text and its arrows.
+/// Stacks the nodes, each high enough for its text and its arrows.
 fn place(graph: &Graph) -> Vec<NodeBox<'_>> {
     let mut arrows: BTreeMap<usize, usize> = BTreeMap::new();
     for (from, targets) in &graph.edges {
@@ -125,8 +125,8 @@ fn place(graph: &Graph) -> Vec<NodeBox<'_>> {
     nodes.collect()
 }
 
-/// Gives the line of each observation a lane in which no other is beside it, a shorter one nearer
-/// to the boxes.
+/// Assigns the line of each observation to a lane without overlap. Shorter lines are closer to the
+/// boxes.
 fn assign_lanes(graph: &Graph, boxes: &[NodeBox<'_>]) -> Vec<usize> {
     let spans = graph
         .edges
@@ -154,7 +154,7 @@ fn assign_lanes(graph: &Graph, boxes: &[NodeBox<'_>]) -> Vec<usize> {
     lanes.into_values().collect()
 }
 
-/// The ground on which the steps of a task stand.
+/// The background of the steps of a task.
 fn ground(top: f32, bottom: f32) -> String {
     format!(
         "<rect x=\"12\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"8\" fill=\"#f3f5f7\"/>\n",
@@ -208,7 +208,7 @@ impl NodeBox<'_> {
         self.top + self.height
     }
 
-    /// Draws it, and unless it is the last of its task, an arrow to the next one.
+    /// Draws the node, and an arrow to the next node of its task.
     fn svg(&self, is_last: bool) -> String {
         let Self {
             node, top, height, ..
@@ -261,7 +261,7 @@ impl NodeBox<'_> {
 }
 
 fn escaped(text: &str) -> String {
-    // They are no characters of XML.
+    // XML does not allow these characters.
     let text = text.replace(['\u{fffe}', '\u{ffff}'], " ");
     let text = text.replace('&', "&amp;").replace('"', "&quot;");
     text.replace('<', "&lt;").replace('>', "&gt;")

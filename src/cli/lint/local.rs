@@ -20,7 +20,7 @@ use crate::{
     proto::v1::{Severity, ValidationOptions},
 };
 
-/// Checks files. Their subtask steps are followed to each other.
+/// Checks files. Subtask steps are followed between them.
 pub(super) fn check_files(
     files: &[&GuideFile],
     options: &ValidationOptions,
@@ -71,7 +71,7 @@ pub(super) fn check_files(
     Ok(checked.collect())
 }
 
-/// The document of a file, which has no id twice.
+/// The document of a file, which has no duplicate ids.
 pub(super) fn decoded(file: &GuideFile) -> Result<Document, CliError> {
     let decoded = decode_unstored(file.document.clone());
     let checked = decoded.check_ids();
@@ -84,7 +84,7 @@ fn refused(violations: &Violations, file: &GuideFile) -> CliError {
     invalid("an import would refuse it", violations, Some(file))
 }
 
-/// An error with a line for each violation.
+/// An error with one line per violation.
 fn invalid(error: &str, violations: &Violations, file: Option<&GuideFile>) -> CliError {
     let kept = violations.kept();
     let lines = kept.iter().map(|violation| {

@@ -20,7 +20,7 @@ use crate::{
     proto::v1::{Finding, FindingCounts, Severity},
 };
 
-/// What a check without a server leaves out.
+/// What a check without a server does not include.
 const CHECKED_ALONE_NOTE: &str = "checked without the account: this skips rules about its other \
     guides, and subtasks outside the files; --online includes them";
 
@@ -28,7 +28,7 @@ pub(super) struct LintReport {
     results: Results,
     guides: usize,
     totals: FindingCounts,
-    /// The hints that were printed.
+    /// The hints that were already printed.
     hints: BTreeSet<String>,
 }
 
@@ -82,7 +82,7 @@ impl LintReport {
         let counts = counts(&findings.counts);
         let mut text = format!("{}: {counts}{not_checked}\n", style(guide).bold());
         let places = FindingPlaces::new(findings);
-        // A variable that nobody sets is one finding in each place that reads it.
+        // An unknown variable has a finding in each place that reads it.
         let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
         for finding in &findings.listed {
             if finding.rule == Rule::UnknownVariable.text().id {
@@ -109,7 +109,7 @@ impl LintReport {
         text
     }
 
-    /// What belongs to a finding that `count` places have.
+    /// The details of a finding that `count` places have.
     fn details(
         &mut self,
         finding: &Finding,
@@ -133,7 +133,7 @@ impl LintReport {
         }
         let related = finding.related.iter();
         lines.extend(related.map(|place| format!("  {}", places.related(place, finding))));
-        // The hint names the field of the contract, which is a flag here.
+        // The hint names the field of the API, which is a flag here.
         let hint = finding.hint.replace("`known_variables`", "`--variable`");
         if self.hints.insert(hint.clone()) {
             lines.push(format!("to do: {hint}"));
@@ -172,7 +172,7 @@ impl LintReport {
     }
 }
 
-/// `2 errors, 1 warning`, or that there is nothing.
+/// Such as `2 errors, 1 warning` or `no findings`.
 fn counts(counts: &FindingCounts) -> String {
     let parts = [
         (counts.errors, "error", ""),

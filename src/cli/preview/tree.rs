@@ -18,9 +18,9 @@ use crate::{
     },
 };
 
-/// The tree of the steps, and what is open. Texts that are not in `language` are marked; an empty
-/// `language` is that of the source. `audiences` says for whom the task is, and the tasks of
-/// subtask steps.
+/// The tree of the steps, and what is undecided. Texts that are not in `language` are marked; an
+/// empty `language` is that of the source. `audiences` has the audience of the task, and of the
+/// tasks of subtask steps.
 pub(super) fn text(
     preview: &PreviewTaskResponse,
     language: &str,
@@ -46,7 +46,7 @@ pub(super) fn text(
     leaves.extend(tree.branches(&mut listed, 0, task.visibility()));
     let mut text = Branch::new(task_lines(&task), leaves).text();
     if let Some(id) = next_observation.last() {
-        // Steps of a document may have no ids, and are named by their indexes.
+        // Steps of a document may have no ids, so indexes name them.
         let guid = if id.starts_with('#') { "" } else { id };
         let next = steps.iter().find(|step| is_open(step));
         let next = next.filter(|it| it.guid == guid && it.via.len() + 1 == next_observation.len());
@@ -79,7 +79,7 @@ fn task_lines(task: &PreviewedTask) -> Vec<String> {
     lines
 }
 
-/// A document may have no ids.
+/// Documents may have no ids.
 fn guid_line(guid: &str) -> Option<String> {
     (!guid.is_empty()).then(|| style(guid).dim().to_string())
 }
@@ -90,8 +90,8 @@ struct StepTree<'a> {
 }
 
 impl StepTree<'_> {
-    /// The branches of the steps at this depth, each with the steps of its subtask, which
-    /// follow it. `reached` says whether their task, and the step that leads to it, is visible.
+    /// The branches of the steps at this depth, each with the steps of its subtask. `reached` says
+    /// whether their task, and the step that leads to it, is visible.
     fn branches(
         &self,
         steps: &mut VecDeque<(usize, &PreviewedStep)>,
@@ -131,8 +131,7 @@ impl StepTree<'_> {
     }
 }
 
-/// `[visible]`, or whether it is hidden or undetermined, and why. `reached` is the visibility
-/// of what it belongs to.
+/// `[visible]`, or why it is hidden or undetermined. `reached` is the visibility of its task.
 fn state(
     visibility: Visibility,
     reasons: impl Iterator<Item = VisibilityReason>,
@@ -160,7 +159,7 @@ fn state(
     }
 }
 
-/// A text, marked if it is not in the language asked for or not current.
+/// A text, marked if it is outdated or not in the requested language.
 fn shown(text: Option<&PreviewText>) -> String {
     let Some(text) = text else {
         return String::new();
@@ -207,7 +206,7 @@ fn question(question: &PreviewQuestion) -> Branch {
     Branch::new(vec![format!("asks {name}{known}")], answers.collect())
 }
 
-/// Why the conditions of something hold or not.
+/// Why the conditions of something hold or fail.
 fn traced(of: &str, trace: &Option<ConditionTrace>) -> Option<Branch> {
     let trace = trace.as_ref()?;
     let head = format!("the conditions of {of} are {}", truth(trace.result()));
@@ -233,7 +232,7 @@ fn trace_branch(trace: &ConditionTrace) -> Branch {
     }
 }
 
-/// A comparison with the value that it saw, such as `power is "on" (it is "off")`.
+/// A comparison and the actual value, such as `power is "on" (it is "off")`.
 fn compared(condition: &TracedCondition) -> String {
     let TracedCondition {
         name,

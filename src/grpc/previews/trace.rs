@@ -34,7 +34,7 @@ fn of_dependencies(preview: &Preview, dependencies: Dependencies<'_>) -> v1::Con
     of_group(preview, group, &mut conditions.iter(), DEPENDENCIES).1
 }
 
-/// `conditions` are those of the group and what follows it.
+/// `conditions` starts with the conditions of the group.
 fn of_group(
     preview: &Preview,
     group: &Group,

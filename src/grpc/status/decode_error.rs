@@ -29,12 +29,12 @@ pub fn violation(error: &str) -> Violation {
     }
 }
 
-/// The field of a `Message.field`, which may be the innermost one; `None` if it is something else.
+/// The field in `Message.field`; `None` for other texts.
 fn field(place: &str, is_innermost: bool) -> Option<&str> {
     let (message, field) = place.split_once('.')?;
     let word = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let field = match (message, field.strip_prefix("r#").unwrap_or(field)) {
-        // prost names oneofs. Only these of their fields have further messages of the contract.
+        // prost names oneofs. Only these fields of oneofs contain further messages of the API.
         ("DependencyNode", "node") => "group",
         ("PreviewTaskRequest" | "ValidateTaskRequest", "source") if !is_innermost => "document",
         (_, field) => field,

@@ -1,5 +1,5 @@
-//! An error with its `google.rpc` details, and what a reason says about it: its code, and whether a retry
-//! helps.
+//! An error with its `google.rpc` details. Its reason determines its code and whether a retry may
+//! help.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,9 +12,9 @@ use crate::proto::v1::ErrorReason;
 const REASON_PREFIX: &str = "ERROR_REASON_";
 /// The `domain` of every `ErrorInfo`.
 pub const DOMAIN: &str = "expertise.v1";
-/// When a caller may retry a call that an overloaded server or database refused.
+/// How long a caller should wait before it retries a call that was refused because of overload.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Tells the retry policy of a gRPC client how many milliseconds to wait (gRFC A6).
+/// Tells the retry policy of gRPC clients how many milliseconds to wait (gRFC A6).
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// The pushback that keeps a retry policy from retrying the call.
 const NO_RETRY: &str = "-1";
@@ -76,7 +76,8 @@ impl From<Failure> for Status {
                 details.set_retry_info(Some(RETRY_DELAY));
                 Some(MetadataValue::from(RETRY_DELAY.as_millis() as u64))
             }
-            // A retry may help with other errors of these codes, but never with these.
+            // A retry may help with other errors that have these codes, but never with these
+            // errors.
             ErrorReason::EtagMismatch | ErrorReason::MessageTooLarge => {
                 Some(MetadataValue::from_static(NO_RETRY))
             }
@@ -136,7 +137,7 @@ pub fn error_reason(name: &str) -> Option<ErrorReason> {
     ErrorReason::from_str_name(&format!("{REASON_PREFIX}{name}"))
 }
 
-/// The name of a reason if the contract has it, else an empty text.
+/// The name of a reason, or an empty text if the API does not have it.
 pub fn known_reason_name(text: &str) -> &'static str {
     error_reason(text).map_or("", reason_name)
 }

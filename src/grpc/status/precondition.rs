@@ -1,4 +1,4 @@
-//! Statuses of calls that the state of a resource forbids.
+//! Statuses of calls that the state of a resource does not allow.
 
 use tonic::Status;
 use tonic_types::PreconditionViolation;
@@ -9,7 +9,7 @@ use crate::{
     proto::v1::ErrorReason,
 };
 
-/// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
+/// FAILED_PRECONDITION with a violation for each resource or field that prevents the call.
 pub fn status(failed: &Precondition) -> Status {
     let message = failed.to_string();
     let (reason, subjects) = match failed {

@@ -1,22 +1,22 @@
-//! Shortens errors to fit the trailers, of which clients accept about 8 KB after base64
-//! and percent-encoding.
+//! Shortens errors to fit into the trailers. Clients accept about 8 KB after base64 and
+//! percent-encoding.
 
 use prost::Message;
 use tonic_types::{FieldViolation, pb};
 
 use crate::domain::violation::{Violation, Violations};
 
-/// Most bytes of an encoded `BadRequest`.
+/// The maximum size of an encoded `BadRequest`, in bytes.
 pub const MAX_BAD_REQUEST_BYTES: usize = 4 * 1024;
-/// Most bytes of a path.
+/// The maximum size of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 1024;
-/// Most bytes of a description.
+/// The maximum size of a description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 512;
-/// Most bytes of a path or description in a status message, where percent-encoding
-/// makes up to three bytes of one.
+/// The maximum size of a path or description in a status message, in bytes. Percent-encoding may
+/// triple it.
 const MAX_MESSAGE_PART_BYTES: usize = 160;
 
-/// As many of the first violations as fit: at least one if there is any.
+/// The first violations, as many as fit. At least one if there are any.
 pub fn violations(all: &[Violation]) -> Vec<FieldViolation> {
     let mut size = 0;
     all.iter()
@@ -36,14 +36,13 @@ fn field_violation(violation: &Violation) -> FieldViolation {
     shown
 }
 
-/// Bytes that a violation takes in its `BadRequest`.
+/// The bytes that a violation takes in a `BadRequest`.
 fn encoded_len(violation: &FieldViolation) -> usize {
     let bytes = pb::bad_request::FieldViolation::from(violation.clone()).encoded_len();
     1 + prost::length_delimiter_len(bytes) + bytes
 }
 
-/// The first violation and how many more there are, such as
-/// `step.title: is required (and 2 more)`.
+/// The first violation and the number of others, such as `step.title: is required (and 2 more)`.
 pub fn message(first: &Violation, total: usize, shown: usize) -> String {
     let path = text(&first.path, MAX_MESSAGE_PART_BYTES);
     let description = text(&first.description, MAX_MESSAGE_PART_BYTES);
@@ -58,7 +57,7 @@ pub fn message(first: &Violation, total: usize, shown: usize) -> String {
     format!("{path}{colon}{description}{more}")
 }
 
-/// A text of at most `max` bytes; `…` marks that it was shortened.
+/// Shortens a text to at most `max` bytes, and marks this with `…`.
 pub fn text(text: &str, max: usize) -> String {
     const ELLIPSIS: &str = "…";
     if text.len() <= max {

@@ -58,8 +58,8 @@ pub fn group(message: v1::DependencyGroup, mut field: Field<'_>) -> Option<Group
     group
 }
 
-/// A group at a depth, the outermost at 1. Conditions beyond the limit are counted but
-/// not decoded.
+/// A group at a depth; the outermost has depth 1. Conditions beyond the limit are counted but not
+/// decoded.
 fn nested_group(
     message: v1::DependencyGroup,
     depth: usize,
@@ -132,7 +132,7 @@ fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> 
     })
 }
 
-/// Refuses too many or too long targets of a condition, of which `count` were sent.
+/// Refuses targets of a condition that are too many or too long. `count` targets were sent.
 fn limit_targets(count: usize, targets: &[ConditionTarget], field: &mut Field<'_>) {
     if count > MAX_TARGETS {
         let description = format!("has more than {MAX_TARGETS} targets");

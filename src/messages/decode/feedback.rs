@@ -12,7 +12,7 @@ use crate::{
     proto::v1,
 };
 
-/// The one element of a step's `feedback_config`; `None` if it is empty. Of several, the
+/// The only element of a step's `feedback_config`; `None` if it is empty. Of several elements, the
 /// first is checked.
 pub fn feedback(list: Vec<v1::FeedbackConfig>, mut field: Field<'_>) -> Option<Feedback> {
     field.at_most(list.len(), 1);
@@ -20,7 +20,7 @@ pub fn feedback(list: Vec<v1::FeedbackConfig>, mut field: Field<'_>) -> Option<F
     config(message, field.index(0))
 }
 
-/// The one element of a translation's `feedback_config`, whose `linked` is ignored.
+/// The only element of a translation's `feedback_config`, whose `linked` is ignored.
 pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option<Feedback> {
     for config in &mut list {
         config.linked = None;
@@ -93,8 +93,8 @@ fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Opti
     })
 }
 
-/// The text of a value. A linked one is at most as long as a task's name, which it
-/// becomes.
+/// The text of a value. The text of a linked value becomes the name of a task, so it has the same
+/// limit.
 fn label(text: String, linked: bool, mut field: Field<'_>) -> Option<Label> {
     if linked {
         field.accept(check(&text, MAX_NAME_CHARS))?;

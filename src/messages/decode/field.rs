@@ -1,7 +1,7 @@
-//! Decoders of single fields, and where they note what is wrong.
+//! Decoders of single fields, which note violations.
 //!
-//! A decoder takes what was sent and its [`Field`]. When the value is refused it
-//! notes a violation there and returns `None`.
+//! A decoder takes the sent value and its [`Field`]. If it refuses the value, it notes a violation
+//! and returns `None`.
 
 use crate::{
     domain::{
@@ -75,7 +75,7 @@ impl<'a> Field<'a> {
         self.violations.add(&self.path, reason, description);
     }
 
-    /// What a check of the domain returns, which adds its violations.
+    /// Runs a check of the domain, and adds its violations.
     pub fn check<T>(&mut self, check: impl FnOnce(&Path<'a>, &mut Violations) -> T) -> T {
         check(&self.path, self.violations)
     }
@@ -89,7 +89,7 @@ impl<'a> Field<'a> {
         sent.and_then(|sent| decode(sent, self))
     }
 
-    /// The value if it is there, else a violation.
+    /// The value, or a violation if it is absent.
     pub fn required<T>(&mut self, value: Option<T>) -> Option<T> {
         if value.is_none() {
             self.refuse(Reason::FieldRequired, REQUIRED);
@@ -128,7 +128,7 @@ impl<'a> Field<'a> {
         Some(decoded.collect())
     }
 
-    /// How many violations the request has so far.
+    /// The number of violations of the request so far.
     pub fn violation_count(&self) -> usize {
         self.violations.total()
     }
@@ -158,8 +158,8 @@ impl<'a> Field<'a> {
         value
     }
 
-    /// The value that `known` returns for a number of the contract's enum `name`. If it returns none, 0
-    /// counts as not sent. The violation of any other number lists the values, and calls them `kind`.
+    /// The value that `known` returns for a number of the enum `name`. If it returns none, 0 counts
+    /// as not sent. The violation for any other number lists the values as `kind`.
     pub fn enum_value<E>(
         &mut self,
         number: i32,
@@ -218,7 +218,7 @@ pub fn expected_etag(etag: &str, field: Field<'_>) -> ExpectedEtag {
     ExpectedEtag::parse(etag)
 }
 
-/// Notes a violation if the text contains U+0000. Returns whether it is free of it.
+/// Notes a violation if the text contains U+0000. Returns whether the text is valid.
 pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
     let refused = text.contains('\0');
     if refused {
@@ -228,12 +228,12 @@ pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
     !refused
 }
 
-/// A required id; `parse` is that of its type.
+/// A required id, which `parse` converts to its type.
 pub fn guid<T>(id: &str, parse: fn(&str) -> Option<T>, mut field: Field<'_>) -> Option<T> {
     field.parsed(id, parse(id), "is not a hyphenated UUID")
 }
 
-/// An id that may be left out.
+/// An optional id.
 pub fn optional_guid<T>(id: &str, parse: fn(&str) -> Option<T>, field: Field<'_>) -> Option<T> {
     if id.is_empty() {
         return None;
@@ -284,8 +284,8 @@ pub fn languages(tags: Vec<String>, max: usize, mut list: Field<'_>) -> Vec<Lang
         .unwrap_or_default()
 }
 
-/// The description of a number that is no value of the enum `name`, which lists those that are.
-/// It is made only if the violation is kept.
+/// The description of a number that is not a value of the enum `name`. It lists the values, and is
+/// created only if the violation is kept.
 struct EnumValues<'a> {
     kind: &'a str,
     name: &'a str,

@@ -24,7 +24,7 @@ pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
     value(message, 0, field).map(Json)
 }
 
-/// A value that stands within `depth` objects and arrays.
+/// A value within `depth` objects and arrays.
 fn value(message: Message, depth: usize, mut field: Field<'_>) -> Option<Value> {
     match message.kind {
         None => {

@@ -19,7 +19,7 @@ pub fn known_variables(names: Vec<String>, mut list: Field<'_>) -> KnownVariable
     checked.map(KnownVariables::new).unwrap_or_default()
 }
 
-/// Refuses what is no name of a variable.
+/// Refuses invalid names of variables.
 pub fn check_name(name: &str, mut field: Field<'_>) {
     if name.is_empty() {
         field.refuse(Reason::FieldRequired, REQUIRED);

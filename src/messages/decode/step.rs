@@ -30,12 +30,12 @@ pub fn for_task(message: v1::Step, task: Option<TaskId>, at: &mut Field<'_>) -> 
     decode(message, task, true, at)
 }
 
-/// Notes the violations that a step of any type would have. Nothing is required.
+/// Notes violations that do not depend on the type of the step. No field is required.
 pub fn check(message: v1::Step, mut at: Field<'_>) {
     decode(message, None, false, &mut at);
 }
 
-/// The task that a step names as its subtask. What is malformed counts as not sent.
+/// The task that a step names as its subtask. A malformed id counts as not sent.
 pub fn subtask(message: &v1::Step) -> SentSubtask {
     SentSubtask {
         guid: TaskId::parse(&message.subtask_id),
@@ -73,7 +73,8 @@ pub fn subtask_fields(message: &v1::Step) -> impl Iterator<Item = &'static str> 
     sent.map(|(field, _)| field)
 }
 
-/// The step. If it is not `typed`, no product or type is required, and so no field of a type.
+/// The step. Unless it is `typed`, its product, its type, and the fields of a type are not
+/// required.
 fn decode(
     message: v1::Step,
     task: Option<TaskId>,
@@ -120,7 +121,7 @@ fn decode(
         );
     }
     let title = match step_type {
-        // It has the name of its task.
+        // The title is the name of its task.
         Some(StepType::Subtask) => Some(String::new()),
         None if title.is_empty() => None,
         _ => non_blank_text(title, at.field("title")).map(Title::into_string),
@@ -188,7 +189,7 @@ fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {
     })
 }
 
-/// Tags, parts and the like: order and duplicates are kept.
+/// Tags, parts and similar lists. Order and duplicates are kept.
 fn tags(list: Vec<String>, mut field: Field<'_>) -> Vec<Tag> {
     field
         .elements(list, MAX_LIST_ITEMS, text)

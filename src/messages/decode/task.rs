@@ -14,12 +14,12 @@ pub fn new(message: v1::Task, mut at: Field<'_>) -> Option<NewTask> {
     decode(message, true, &mut at)
 }
 
-/// Notes the violations of the sent fields. Nothing is required.
+/// Notes the violations of the sent fields. No field is required.
 pub fn check(message: v1::Task, mut at: Field<'_>) {
     decode(message, false, &mut at);
 }
 
-/// The task. If nothing is `required`, there is none without a name.
+/// The task. Unless fields are `required`, it is `None` without a name.
 fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTask> {
     let mut content = TaskContent {
         dependencies: dependencies::with_shorthand(

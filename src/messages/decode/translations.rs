@@ -1,5 +1,5 @@
-//! Translations of a task or step, one for each language. A translation that a caller
-//! creates or replaces is locked unless it says otherwise.
+//! Translations of a task or step, one for each language. A translation that a caller creates or
+//! replaces is locked by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{
 pub trait TranslationMessage {
     type Translation;
 
-    /// Decodes the translation. A field that is refused is left out.
+    /// Decodes the translation. Refused fields are left out.
     fn decode(self, at: &mut Field<'_>) -> Self::Translation;
 }
 

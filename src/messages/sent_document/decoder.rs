@@ -33,12 +33,12 @@ use crate::{
     proto::v1,
 };
 
-/// What is stored of a document.
+/// The stored counterpart of a document.
 #[derive(Clone, Copy)]
 pub enum Stored<'s> {
     Nothing,
     Guide(&'s TaskTree),
-    /// Unknown: only violations that do not depend on it are found.
+    /// Unknown. Only violations that do not depend on it are found.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ impl<'s> Stored<'s> {
         }
     }
 
-    /// What is stored of the task that a value of this stored step manages.
+    /// The stored counterpart of the task that a value of this stored step manages.
     fn managed_by_value(self, step: Option<&Step>, key: &str) -> Self {
         let Self::Guide(tree) = self else {
             return self;
@@ -87,7 +87,7 @@ impl<'a> DocumentDecoder<'a> {
         }
     }
 
-    /// The outermost document, with what was found in all.
+    /// The outermost document, with the findings of all documents.
     pub fn finish(self, document: Option<Document>) -> Document {
         Document {
             violations: self.violations,
@@ -96,7 +96,7 @@ impl<'a> DocumentDecoder<'a> {
         }
     }
 
-    /// `None` if it nests too deep or has too many steps.
+    /// `None` if it nests too deeply or has too many steps.
     pub fn document(
         &mut self,
         tree: &SentTree,
@@ -108,7 +108,7 @@ impl<'a> DocumentDecoder<'a> {
         if depth > MAX_NESTED_DOCUMENTS || tree.steps.len() > MAX_TASK_STEPS {
             return None;
         }
-        // A task to be created has no id, but its steps may name one.
+        // A new task has no id yet, but its steps may name one.
         let first = tree.steps.first().filter(|_| inherited.is_none());
         let named = first.and_then(|step| TaskId::parse(&step.message.task));
         let mut product = match stored.guide() {
@@ -136,7 +136,7 @@ impl<'a> DocumentDecoder<'a> {
         })
     }
 
-    /// The steps, each with the stored one that it is. `None` if they manage too many tasks.
+    /// The steps with their stored counterparts. `None` if they manage too many tasks.
     fn steps(
         &mut self,
         sent: &[SentStep],
@@ -193,7 +193,7 @@ impl<'a> DocumentDecoder<'a> {
             }
             steps.push(step);
         }
-        // Each managed task takes a step.
+        // Each managed task needs a step.
         if managed_tasks > MAX_TASK_STEPS {
             let at = Path::root(path);
             self.violations
@@ -268,7 +268,7 @@ impl<'a> DocumentDecoder<'a> {
         let sets_linked = questions.any(|it| it.linked.is_some());
         self.ignore(&path, "translations.feedback_config.linked", sets_linked);
         let fields = self.fields(message, &path, stored, before);
-        // It is not known which tasks an invalid step manages.
+        // The managed tasks of an invalid step are unknown.
         let stored = match (stored, &fields) {
             (Stored::Guide(_), StepFields::Refused) => Stored::Unknown,
             _ => stored,
@@ -277,7 +277,7 @@ impl<'a> DocumentDecoder<'a> {
         let values = nested.enumerate().map(|(index, (value, nested))| {
             let path = format!("{path}.feedback_config[0].values[{index}].task_json");
             let stored = stored.managed_by_value(before, &value.key);
-            // Nothing is created of a value that is not linked, so nothing of it is refused.
+            // A value that is not linked creates nothing, so its document is not checked.
             let document = nested.as_ref().filter(|_| linked).and_then(|nested| {
                 let inherited = Inherited {
                     depth: depth + 1,
@@ -388,8 +388,8 @@ impl<'a> DocumentDecoder<'a> {
     }
 }
 
-/// The fields that a stored step of a document does not honor. A wiring step may name another task, which
-/// is listed as ignored. The product follows the task.
+/// The fields that a stored step of a document does not honor. If a wiring step names another task,
+/// that is listed as ignored. The product follows the task.
 fn not_honored_by(stored: &Step, sent: &v1::Step) -> Vec<&'static str> {
     if stored.kind.subtask().is_none() {
         return SUBTASK.to_vec();

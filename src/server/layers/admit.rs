@@ -1,5 +1,5 @@
-//! Receives the message of a call, and has the call wait for a permit. What the server has no capacity
-//! for is refused with OVERLOADED.
+//! Receives the message of a call, then waits for a permit. If the server has no capacity for the
+//! call, it is refused with OVERLOADED.
 
 use std::{pin::pin, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest request of all rpcs except [`LARGE_REQUESTS`].
 const MAX_OTHER_REQUEST_BYTES: usize = 4 * 1024 * 1024;
-/// The rpcs whose requests carry guides, bodies or conditions.
+/// The rpcs whose requests contain guides, bodies or conditions.
 const LARGE_REQUESTS: [&str; 8] = [
     "/expertise.v1.AnalysisService/PreviewTask",
     "/expertise.v1.AnalysisService/ValidateTask",
@@ -32,10 +32,10 @@ const LARGE_REQUESTS: [&str; 8] = [
     "/expertise.v1.TaskService/UpdateTask",
     "/expertise.v1.TranslationService/WriteTranslations",
 ];
-/// The decoded elements of a request may take this many times the size of the largest message.
-/// A task or step that can be stored takes at most twice its stored size when it is decoded.
+/// The decoded elements of a request may take this many times the maximum message size. A task or
+/// step that can be stored takes at most twice its stored size when decoded.
 const MAX_DECODED_RATIO: usize = 3;
-/// Elements of shorter messages are not counted.
+/// Elements of smaller messages are not counted.
 const MIN_COUNTED_BYTES: usize = 4 * 1024;
 
 /// Calls a service once the call is admitted.

@@ -12,7 +12,8 @@ use crate::{
 };
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
-/// tonic enforces the caller's timeout, too, with an error that has no details. This layer is earlier.
+/// tonic also enforces the caller's timeout, but with an error without details. This layer ends the
+/// call first.
 const EARLIER: Duration = Duration::from_millis(1);
 
 /// Ends a call at its deadline: that of the caller or of the server, whichever comes first.
@@ -24,7 +25,7 @@ pub async fn enforce(_: &'static Shared, request: Request<Body>, next: impl Next
     answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
 }
 
-/// The timeout that the caller requests, if any; of several the shortest.
+/// The shortest timeout that the caller requests, if any.
 pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let mut shortest = None;
     for value in headers.get_all(GRPC_TIMEOUT) {

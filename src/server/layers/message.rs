@@ -1,7 +1,7 @@
 //! Receives the whole message of a request before its service is called.
 //!
-//! tonic starts the service while bytes still arrive. Here a call whose message stays incomplete
-//! never starts, and a large message has a permit before memory is allocated for it.
+//! tonic starts the service while bytes are still arriving. This layer never starts a call with an
+//! incomplete message, and gets a permit for a large message before it allocates memory.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,10 +13,10 @@ use crate::{call_context::CallContext, grpc::status};
 
 /// The prefix of a message: whether it is compressed, and its length.
 pub const PREFIX_BYTES: usize = 5;
-/// A message of more bytes waits until it may be handled with other large ones.
+/// A larger message needs a permit for its bytes.
 pub const MAX_SMALL_BYTES: usize = 1024 * 1024;
-/// A request may have this many frames, and one more for each
-/// [`MIN_BYTES_PER_FRAME`]. Clients fill their frames; tiny or empty ones only make work.
+/// A request may have this many frames, plus one for each [`MIN_BYTES_PER_FRAME`]. Normal clients
+/// fill their frames; tiny or empty frames only cause work.
 const MAX_SPARE_FRAMES: usize = 1024;
 const MIN_BYTES_PER_FRAME: usize = 64;
 
@@ -26,7 +26,7 @@ pub async fn receive(
     max_bytes: usize,
     call: &CallContext,
 ) -> Result<Bytes, Status> {
-    // Frames are copied, because each would keep the buffer alive that it was read into.
+    // Frames are copied, because each frame keeps the buffer alive that it was read into.
     let mut message = BytesMut::new();
     let mut length = None;
     let mut frames = 0;
@@ -51,7 +51,7 @@ pub async fn receive(
                     let permit = call.limits.take_bytes(limit, length, call.half_time());
                     call.hold([permit.await?]);
                 }
-                // The system provides the memory as bytes arrive.
+                // The system provides the memory only as bytes arrive.
                 message.reserve(length.saturating_sub(message.len()));
             }
         }

@@ -1,9 +1,7 @@
-//! Metrics of calls by rpc: how many, how they ended and how long they took. Those that
-//! every gRPC server has are named `grpc_server_…`, as dashboards expect; their only other label
-//! is the `reason` of the contract.
+//! Metrics of calls by rpc: their number, outcome and duration. Standard metrics are named
+//! `grpc_server_…`, as dashboards expect; their only additional label is the `reason` of the API.
 //!
-//! *Invariant:* labels come from the contract, never from a request, so that callers
-//! cannot add time series.
+//! *Invariant:* labels come from the API, never from a request, so callers cannot add time series.
 
 use std::{borrow::Cow, collections::HashMap, time::Duration};
 
@@ -18,19 +16,19 @@ use crate::{
     proto::v1::ErrorReason,
 };
 
-/// Seconds, from what the cheapest calls take to the default request timeout.
+/// In seconds, from the duration of the cheapest calls to the default request timeout.
 const BUCKETS: [f64; 15] = [
     0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0,
 ];
-/// The outcomes that alerts are about. Every rpc has their counters from the start, at 0: a
-/// rate would miss the increment with which a series begins.
+/// The outcomes that alerts use. Their counters exist for every rpc from the start, at 0, because a
+/// rate misses the first increment of a new series.
 const INITIAL_OUTCOMES: [(Code, ErrorReason); 4] = [
     (Code::Internal, ErrorReason::Internal),
     (Code::Unavailable, ErrorReason::StoreUnavailable),
     (Code::Unauthenticated, ErrorReason::CredentialsMissing),
     (Code::Unauthenticated, ErrorReason::CredentialsInvalid),
 ];
-/// Stands for every rpc that is not in the contract.
+/// The label of every rpc that is not in the API.
 const UNKNOWN_RPC: &str = "unknown";
 /// The type of every rpc of the contract.
 const UNARY: &str = "unary";
@@ -47,7 +45,7 @@ pub struct CallMetrics {
     pub registry: Registry,
 }
 
-/// Metrics of an rpc. Counters of other outcomes than `ok` are looked up when a call ends.
+/// Metrics of an rpc. Counters of outcomes other than `ok` are looked up when a call ends.
 pub struct RpcMetrics {
     method: MethodLabels,
     handled: Family<OutcomeLabels, Counter>,

@@ -1,6 +1,6 @@
-//! Bounds calls of health and reflection. They need no credentials and no permit, are answered
-//! whatever else the server does, and are not recorded. Their headers, messages and time are
-//! bounded; only a watch without a timeout goes on.
+//! Limits health and reflection calls. They need no credentials and no permit, work under any load,
+//! and are not recorded. Their headers, messages and time are limited; only a watch may run without
+//! a timeout.
 
 use futures_util::stream;
 use http::{HeaderMap, Request};
@@ -18,7 +18,7 @@ const PACKAGES: [&str; 3] = [
     "/grpc.reflection.v1.",
     "/grpc.reflection.v1alpha.",
 ];
-/// The method whose response goes on until somebody ends it.
+/// The method whose response ends only when the client or the server ends it.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 /// The largest message: the name of a service or of a symbol.
 pub const MAX_PROBE_BYTES: usize = 4 * 1024;
@@ -45,7 +45,7 @@ pub async fn bound(state: &'static Shared, request: Request<Body>, next: impl Ne
     let answer = timeout_at(begins, run(next, request)).await;
     let response = answer.map_err(|_| exceeded(source))??;
     match ends {
-        // An error has no body: clients of gRPC's C core accept no other end of it.
+        // An error has no body, because clients of gRPC's C core accept nothing else.
         Some((at, source)) if !response.body().is_end_stream() => {
             Ok(response.map(|body| until(at, source, body)))
         }
@@ -53,7 +53,7 @@ pub async fn bound(state: &'static Shared, request: Request<Body>, next: impl Ne
     }
 }
 
-/// The body until this time, and then an error.
+/// The body until this time, then an error.
 fn until(at: Instant, source: DeadlineSource, body: Body) -> Body {
     let frames = stream::unfold(Some(body), move |body| async move {
         let mut body = body?;

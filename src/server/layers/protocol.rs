@@ -1,4 +1,4 @@
-//! What a request must be to be a call: gRPC, with headers of a bounded size and an uncompressed message.
+//! Checks that a request is a call: gRPC with limited headers and an uncompressed message.
 
 use http::{
     HeaderMap, Method, Request, StatusCode, Version,
@@ -9,8 +9,7 @@ use tonic::{Status, body::Body};
 use super::{Next, Outcome, Shared, run};
 use crate::grpc::status;
 
-/// The largest headers of a call, without its credentials, which have a limit of
-/// their own.
+/// The maximum size of the headers of a call, without its credentials, which have a separate limit.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// What HTTP/2 adds to the size of each header (RFC 9113, section 6.5.2).
 const HEADER_OVERHEAD_BYTES: usize = 32;
@@ -41,8 +40,8 @@ pub async fn require_grpc(_: &'static Shared, request: Request<Body>, next: impl
     Ok(response)
 }
 
-/// Refuses too large headers, and compressed messages, a few bytes of which could become any number.
-/// Credentials do not count up to `max_credential_bytes`.
+/// Refuses headers that are too large, and compressed messages, because a few bytes could expand to
+/// any size. Credentials of up to `max_credential_bytes` do not count.
 pub fn check_headers(headers: &HeaderMap, max_credential_bytes: usize) -> Result<(), Status> {
     let (mut credentials, mut others) = (0, 0);
     for (name, value) in headers {

@@ -1,5 +1,5 @@
-//! The record of a call: its context, one log line, its metrics and its span, written when the
-//! call ends, however it ends.
+//! The record of a call: its context, one log line, its metrics and its span. It is written when
+//! the call ends, however it ends.
 
 use std::{
     net::SocketAddr,
@@ -24,12 +24,12 @@ use uuid::Uuid;
 use super::{Next, Outcome, Shared, metrics::RpcMetrics, run};
 use crate::{call_context::CallContext, grpc::status, proto::code_name, telemetry};
 
-/// The longest path that is repeated in a log line or an answer.
+/// The maximum length of a path that is repeated in a log line or a response.
 const MAX_PATH_BYTES: usize = 200;
 /// A larger response holds memory that others need until its peer has read it. It is sent in chunks of
 /// this size.
 const MAX_UNWATCHED_BYTES: usize = 64 * 1024;
-/// A peer has the time limit of a call plus this time to read such a response.
+/// A peer has the time limit of a call plus this time to read a large response.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Up to this size, a response is given to the h2 crate in chunks that it copies together with the trailers, and
 /// sends in one system call. It sends a larger chunk on its own, and the trailers after it.
@@ -52,7 +52,7 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
         outcome: None,
         call: Arc::clone(&call),
     };
-    // Boxed, as each future around it would move it.
+    // Boxed, because each outer future would move it.
     let work = call.scope(Box::pin(run(next, request)));
     let work = work
         .with_context(trace)
@@ -84,15 +84,16 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
         record.end(&status);
         return Err(status);
     }
-    // A request breaks off when the caller disconnects. Its call ends as cancelled.
+    // The request is incomplete because the caller has disconnected, so the call counts as
+    // cancelled.
     if !record.call.is_cancelled() {
         record.end(&status);
     }
     Ok(response)
 }
 
-/// Replaces an error without details by one of the contract. Errors of the services have details. Those
-/// without come from tonic, and are about an unknown rpc or a fault of the server.
+/// Replaces an error without details by an error of the API. Errors of our services have details.
+/// Errors without details come from tonic, and report an unknown rpc or a fault of the server.
 fn with_details(status: &Status, call: &CallContext) -> Status {
     if status.code() == Code::Unimplemented {
         return status::unimplemented(&format!("/{}", call.rpc));
@@ -108,7 +109,8 @@ fn with_details(status: &Status, call: &CallContext) -> Status {
     status::internal(&request_id)
 }
 
-/// What is recorded of a call. If it is dropped before [`CallRecord::end`], the client has cancelled.
+/// What is recorded about a call. If it is dropped before [`CallRecord::end`], the client has
+/// cancelled.
 struct CallRecord {
     call: Arc<CallContext>,
     peer: Option<SocketAddr>,

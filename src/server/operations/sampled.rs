@@ -59,7 +59,7 @@ pub fn register_server(registry: &mut Registry, state: &Shared) {
 pub fn process(started: SystemTime) -> Registry {
     let mut registry = Registry::with_prefix("process");
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, may hold anything.
+    // The name of the program, in parentheses, may contain any characters.
     let after_name = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let fields: Vec<&str> = after_name.split(' ').collect();
     // Fields are numbered from 1 (proc_pid_stat(5)); the first after the name is 3.

@@ -29,7 +29,7 @@ fn only_words_change() {
         ("x</>y", "X</>Y"),
         ("a<b", "A<b"),
         ("x &nosuch; y", "X &nosuch; Y"),
-        // Elements whose content is no prose.
+        // Elements whose content is not prose.
         (
             "<script>if (a</b) '</p>'</script>x",
             "<script>if (a</b) '</p>'</script>X",
@@ -60,7 +60,7 @@ fn character_references_are_read() {
         ("&#8209;", Some('\u{2011}')),
         ("&#x2011;", Some('\u{2011}')),
         ("&#150;", Some('–')),
-        // No single character.
+        // References that do not stand for a single character.
         ("&nosuchname;", None),
         ("&NotEqualTilde;", None),
         ("&#129;", None),
@@ -88,7 +88,7 @@ fn an_engine_cannot_bring_in_markup() {
     }
 }
 
-/// Texts dense in what means something to the splitter.
+/// Texts with many characters that are special to the splitter.
 fn html() -> impl Strategy<Value = String> {
     let tokens = "< > / ! -- & ; # \" ' = a é b> </b> <b> <!-- --> <code> </code> \
                   <pre> </pre> <script> </script> <style </style> &nbsp; &amp; &lt; &check; \
