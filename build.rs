@@ -135,8 +135,8 @@ fn calls(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
                 let path = format!("/{PACKAGE}.{}/{rpc}", service.name());
                 writeln!(
                     code,
-                    "impl Call for v1::{rpc}Request {{
-                        type Answer = v1::{rpc}Response;
+                    "impl RpcRequest for v1::{rpc}Request {{
+                        type Response = v1::{rpc}Response;
                         const PATH: &'static str = {path:?};
                     }}"
                 )?;
@@ -146,12 +146,12 @@ fn calls(set: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
         for request in messages.filter(|it| it.field.iter().any(|it| it.name() == "page_token")) {
             writeln!(
                 code,
-                "impl PageCall for v1::{} {{
+                "impl PageRequest for v1::{} {{
                     fn set_page_token(&mut self, token: String) {{
                         self.page_token = token;
                     }}
 
-                    fn next_page_token(page: &Self::Answer) -> &str {{
+                    fn next_page_token(page: &Self::Response) -> &str {{
                         &page.next_page_token
                     }}
                 }}",

@@ -26,7 +26,7 @@ use tonic_types::StatusExt;
 
 pub use self::call_error::CallError;
 pub(crate) use self::call_error::CalledServer;
-use self::calls::{Call, PageCall};
+use self::calls::{PageRequest, RpcRequest};
 pub(crate) use self::connect_error::root_cause;
 use crate::{
     config::{ConnectionConfig, RetrySettings, Trust},
@@ -262,7 +262,7 @@ impl Client {
         format!("expertise {arguments}{}", self.connection.flags())
     }
 
-    async fn send<M: Call>(&self, message: &M) -> Result<M::Answer, Status> {
+    async fn send<M: RpcRequest>(&self, message: &M) -> Result<M::Response, Status> {
         let mut request = Request::new(message.clone());
         *request.metadata_mut() = self.caller.clone();
         let grpc = Grpc::new(self.channel.clone());
@@ -275,7 +275,7 @@ impl Client {
     }
 
     /// Makes a call, and retries it while its failures are transient.
-    pub async fn call<M: Call>(&self, message: M) -> Result<M::Answer, CallError> {
+    pub async fn call<M: RpcRequest>(&self, message: M) -> Result<M::Response, CallError> {
         let mut undecided = false;
         let mut lost_last = false;
         let attempt = || self.send(&message);
@@ -311,17 +311,20 @@ impl Client {
     }
 
     /// The items of all pages.
-    pub async fn list<M: PageCall, T>(
+    pub async fn list<M: PageRequest, T>(
         &self,
         message: M,
-        items: impl Fn(M::Answer) -> Vec<T>,
+        items: impl Fn(M::Response) -> Vec<T>,
     ) -> Result<Vec<T>, CallError> {
         let pages = self.pages(message).await?;
         Ok(pages.into_iter().flat_map(items).collect())
     }
 
     /// Calls page by page, to the last one.
-    pub async fn pages<M: PageCall>(&self, mut message: M) -> Result<Vec<M::Answer>, CallError> {
+    pub async fn pages<M: PageRequest>(
+        &self,
+        mut message: M,
+    ) -> Result<Vec<M::Response>, CallError> {
         let mut pages = Vec::new();
         loop {
             let page = self.call(message.clone()).await?;

@@ -185,7 +185,11 @@ impl ApplyRun<'_> {
         };
         let guid = guides::guid(&guide.document).to_ascii_lowercase();
         let task = tasks.iter().find(|task| task.guid == guid);
-        let by_external_id = || tasks.iter().find(|task| ids::is_of(&guide.document, task));
+        let by_external_id = || {
+            tasks
+                .iter()
+                .find(|task| ids::describes(&guide.document, task))
+        };
         match task.or_else(by_external_id) {
             Some(task) => {
                 let stored = guides::read(self.client, &task.guid).await?;
@@ -309,7 +313,7 @@ impl ApplyRun<'_> {
             if !is_unchanged {
                 // Steps that were left out of a new guide are counted but not checked.
                 let shown = if is_new { document } else { after.document };
-                imported.findings = Some(Findings::of(self.client, shown).await);
+                imported.findings = Some(Findings::for_import(self.client, shown).await);
             }
             return Ok(imported);
         }

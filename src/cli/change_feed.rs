@@ -119,8 +119,7 @@ impl ChangeReader<'_> {
                     let is_stuck = !follow && self.request.cursor == before;
                     if is_stuck && self.request.wait.replace(ORDER_WAIT).is_some() {
                         out::print_error(
-                            "some newer changes are not in order yet, and are not \
-                            listed",
+                            "some newer changes are not in order yet, and are not listed",
                         );
                         return Ok(());
                     }

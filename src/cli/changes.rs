@@ -61,7 +61,7 @@ pub(super) enum ChangeKind {
 
 impl Change {
     /// A change of a whole task.
-    fn of_task(kind: ChangeKind, guid: &str, name: &str) -> Self {
+    fn for_task(kind: ChangeKind, guid: &str, name: &str) -> Self {
         Self {
             kind,
             task: guid.to_owned(),
@@ -71,21 +71,21 @@ impl Change {
     }
 
     /// A task that is no longer managed. `steps` are the steps of the task that managed it.
-    fn of_unlinked(value: &FeedbackValue, steps: &[Step]) -> Self {
+    fn for_unmanaged(value: &FeedbackValue, steps: &[Step]) -> Self {
         let mut steps = steps.iter();
         let subtask_step = steps.position(|step| step.subtask_id == value.link);
         Self {
             subtask_step: subtask_step.map(|index| index + 1),
-            ..Self::of_task(ChangeKind::Removed, &value.link, &value.value)
+            ..Self::for_task(ChangeKind::Removed, &value.link, &value.value)
         }
     }
 
     /// A change of a whole step at this index.
-    fn of_step(kind: ChangeKind, task: &str, index: usize, step: &Step) -> Self {
+    fn for_step(kind: ChangeKind, task: &str, index: usize, step: &Step) -> Self {
         Self {
             step: step.guid.clone(),
             place: index + 1,
-            ..Self::of_task(kind, task, &step.title)
+            ..Self::for_task(kind, task, &step.title)
         }
     }
 
@@ -115,7 +115,7 @@ fn add_task(difference: &TaskDifference<'_>, changes: &mut Vec<Change>) {
     } = difference;
     let (task, name) = (guides::guid(base), guides::name(base));
     if !fields.is_empty() {
-        let subject = Change::of_task(ChangeKind::Changed, task, name);
+        let subject = Change::for_task(ChangeKind::Changed, task, name);
         let [before, after] = [base, target].map(|guide| guide.task.clone().unwrap_or_default());
         add_fields("Task", &subject, fields, [&before, &after], changes);
     }
@@ -135,32 +135,32 @@ fn add_step(
         (None, None) => {}
         (None, Some((index, step))) => changes.push(Change {
             step: String::new(),
-            ..Change::of_step(ChangeKind::Added, task, index, step)
+            ..Change::for_step(ChangeKind::Added, task, index, step)
         }),
         (Some((index, step)), None) => {
-            changes.push(Change::of_step(ChangeKind::Removed, task, index, step));
+            changes.push(Change::for_step(ChangeKind::Removed, task, index, step));
             let unlinked = managed_documents(step);
-            changes.extend(unlinked.map(|(value, _)| Change::of_unlinked(value, planned)));
+            changes.extend(unlinked.map(|(value, _)| Change::for_unmanaged(value, planned)));
         }
         (Some((former, before)), Some((index, after))) => {
             if difference.moved {
                 changes.push(Change {
                     before: Some((former + 1).into()),
                     after: Some((index + 1).into()),
-                    ..Change::of_step(ChangeKind::Moved, task, former, before)
+                    ..Change::for_step(ChangeKind::Moved, task, former, before)
                 });
             }
-            let subject = Change::of_step(ChangeKind::Changed, task, index, before);
+            let subject = Change::for_step(ChangeKind::Changed, task, index, before);
             let own = [before, after].map(own_fields);
             let messages = own.each_ref().map(|step| &**step);
             add_fields("Step", &subject, &difference.fields, messages, changes);
             for (_, managed) in &difference.managed {
                 match managed {
                     ManagedDifference::Added(value, _) => {
-                        changes.push(Change::of_task(ChangeKind::Added, "", &value.value));
+                        changes.push(Change::for_task(ChangeKind::Added, "", &value.value));
                     }
                     ManagedDifference::Removed(value, _) => {
-                        changes.push(Change::of_unlinked(value, planned));
+                        changes.push(Change::for_unmanaged(value, planned));
                     }
                     ManagedDifference::Changed(task) => add_task(task, changes),
                 }

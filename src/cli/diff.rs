@@ -143,7 +143,7 @@ async fn diff_file(
     };
     let found = match &stored {
         Some(_) => Findings::compared(client, planned.clone()).await,
-        None => Findings::of(client, file.document.clone()).await,
+        None => Findings::for_import(client, file.document.clone()).await,
     };
     let found = Some(found);
     if format == Format::Json {

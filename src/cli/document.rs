@@ -172,11 +172,11 @@ enum JsonShape {
 }
 
 impl JsonShape {
-    fn of(kind: &Kind) -> Self {
+    fn for_kind(kind: &Kind) -> Self {
         match kind {
             Kind::Message(message) if message.is_map_entry() => {
                 let value = message.map_entry_value_field().kind();
-                Self::Map(Box::new(Self::of(&value)))
+                Self::Map(Box::new(Self::for_kind(&value)))
             }
             Kind::Message(message) if message.full_name().starts_with("google.protobuf.") => {
                 Self::Value
@@ -192,7 +192,7 @@ impl JsonShape {
             Self::Message(message) => {
                 let field = message.get_field_by_name(name);
                 match field.or_else(|| message.get_field_by_json_name(name)) {
-                    Some(field) => (field.name().to_owned(), Self::of(&field.kind())),
+                    Some(field) => (field.name().to_owned(), Self::for_kind(&field.kind())),
                     None => (name.to_owned(), Self::Value),
                 }
             }
@@ -215,7 +215,7 @@ impl Serialize for Ordered<'_> {
                 let mut object = serializer.serialize_map(None)?;
                 for field in message.fields() {
                     if let Some(value) = members.get(field.name()) {
-                        let shape = JsonShape::of(&field.kind());
+                        let shape = JsonShape::for_kind(&field.kind());
                         object.serialize_entry(field.name(), &Ordered(value, &shape))?;
                     }
                 }

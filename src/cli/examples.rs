@@ -66,14 +66,14 @@ expertise man
 expertise man import
 "#;
 
-fn examples_of(command: &str) -> impl Iterator<Item = &'static str> {
+fn find_examples(command: &str) -> impl Iterator<Item = &'static str> {
     let lines = EXAMPLES.lines();
     lines.filter(move |line| line.split(' ').nth(1) == Some(command))
 }
 
 pub(super) fn with_examples(program: Command) -> Command {
     program.mut_subcommands(|command| {
-        let lines: Vec<&str> = examples_of(command.get_name()).collect();
+        let lines: Vec<&str> = find_examples(command.get_name()).collect();
         command.after_help(format!("Examples:\n  {}", lines.join("\n  ")))
     })
 }
@@ -89,8 +89,8 @@ mod tests {
         let program = command_line(String::new());
         for subcommand in program.get_subcommands() {
             let name = subcommand.get_name();
-            assert!(examples_of(name).next().is_some(), "{name}");
-            for line in examples_of(name) {
+            assert!(find_examples(name).next().is_some(), "{name}");
+            for line in find_examples(name) {
                 // A quoted argument may have spaces.
                 let parts = line.split('"').enumerate();
                 let words = parts.flat_map(|(index, part)| match index % 2 {

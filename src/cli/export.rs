@@ -107,7 +107,7 @@ async fn planned(
     guide: &StoredGuide,
     tasks: &[Task],
 ) -> Option<TaskDocument> {
-    if !ids::is_of(&file.document, guide.document.task.as_ref()?) {
+    if !ids::describes(&file.document, guide.document.task.as_ref()?) {
         return None;
     }
     let guid = guides::guid(&guide.document);
@@ -191,7 +191,7 @@ async fn export_all(
         };
         let file = existing
             .iter()
-            .position(|file| ids::is_of(&file.document, task))
+            .position(|file| ids::describes(&file.document, task))
             .map(|index| existing.remove(index));
         let path = match &file {
             Some(file) => file.path.clone(),

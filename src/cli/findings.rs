@@ -47,7 +47,7 @@ pub(super) struct Findings {
 impl Findings {
     /// All findings of a document, as a new guide or as a new state of the stored guide whose id it
     /// has.
-    pub async fn of_document(
+    pub async fn for_document(
         client: &Client,
         document: TaskDocument,
         options: ValidationOptions,
@@ -57,7 +57,7 @@ impl Findings {
     }
 
     /// All findings of a stored guide.
-    pub async fn of_stored(
+    pub async fn for_stored(
         client: &Client,
         guid: &str,
         options: ValidationOptions,
@@ -73,15 +73,15 @@ impl Findings {
     }
 
     /// The warnings and errors of a document.
-    pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
-        Self::of_document(client, document, from(Severity::Warning)).await
+    pub async fn for_import(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
+        Self::for_document(client, document, from(Severity::Warning)).await
     }
 
     /// The warnings and errors of a document that replaces a stored guide. Findings that the stored
     /// guide already has come last, and the text only counts them.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let guid = guides::guid(&document).to_owned();
-        let all = Self::of(client, document).await?;
+        let all = Self::for_import(client, document).await?;
         if all.listed.is_empty() {
             return Ok(all);
         }
@@ -101,8 +101,8 @@ impl Findings {
     }
 
     /// The errors of a stored guide; `None` if it has none, or cannot be analyzed.
-    pub async fn errors_of_stored(client: &Client, guid: &str) -> Option<Self> {
-        let found = Self::of_stored(client, guid, from(Severity::Error)).await;
+    pub async fn errors_in_stored(client: &Client, guid: &str) -> Option<Self> {
+        let found = Self::for_stored(client, guid, from(Severity::Error)).await;
         found.ok().filter(|found| !found.listed.is_empty())
     }
 

@@ -82,7 +82,7 @@ impl GuideFile {
 
     /// The line of a field and its step, such as `line 12, step 4 "Descale"`; empty if neither is
     /// known.
-    pub fn place_of(&self, path: &str) -> String {
+    pub fn describe_place(&self, path: &str) -> String {
         let line = self.lines().line(path).map(|line| format!("line {line}"));
         let below = path.trim_start_matches(DOCUMENT).trim_start_matches('.');
         let path = format!("{DOCUMENT}.{below}");

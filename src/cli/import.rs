@@ -225,7 +225,7 @@ impl ImportRun<'_> {
             ImportOutcome::Created => file.document.clone(),
             _ => imported.answer.document.clone().unwrap_or_default(),
         };
-        Some(Findings::of(self.client, shown).await)
+        Some(Findings::for_import(self.client, shown).await)
     }
 
     /// Warns about another task with the name and product of a new one. Skipped with --as-new and

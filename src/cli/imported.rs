@@ -39,7 +39,7 @@ impl ImportedGuide {
         let is_unchanged = self.answer.outcome() == ImportOutcome::Unchanged;
         match is_quiet || is_unchanged {
             true => None,
-            false => Findings::errors_of_stored(client, self.guid())
+            false => Findings::errors_in_stored(client, self.guid())
                 .await
                 .map(Ok),
         }

@@ -122,7 +122,7 @@ pub(super) async fn lint(
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let options = options(lint);
-    let guides: Vec<_> = lint.guides.iter().flat_map(guides_of).collect();
+    let guides: Vec<_> = lint.guides.iter().flat_map(find_guides).collect();
     let files = guides.iter().filter_map(|(_, guide)| match guide {
         Ok(LintedGuide::File(file)) if !lint.online => Some(&**file),
         _ => None,
@@ -148,7 +148,7 @@ pub(super) async fn lint(
 }
 
 /// The guide or the guides of a directory with their names, or why they cannot be read.
-fn guides_of(guide: &GuideArg) -> Vec<(String, Result<LintedGuide<'_>, String>)> {
+fn find_guides(guide: &GuideArg) -> Vec<(String, Result<LintedGuide<'_>, String>)> {
     let path = match guide {
         GuideArg::Stored(guide) => {
             return vec![(guide.to_string(), Ok(LintedGuide::Stored(guide)))];
@@ -193,9 +193,9 @@ async fn check_stored(
     let found = match guide.revision {
         Some(_) => {
             let document = guide.read(client).await?.document;
-            Findings::of_document(client, document, options).await
+            Findings::for_document(client, document, options).await
         }
-        None => Findings::of_stored(client, &guide.task.to_string(), options).await,
+        None => Findings::for_stored(client, &guide.task.to_string(), options).await,
     };
     Ok(found?)
 }
@@ -207,7 +207,7 @@ async fn check_online(
 ) -> Result<Findings, CliError> {
     let client = client.ok_or_else(needs_server)?;
     decoded(&file)?;
-    let found = Findings::of_document(client, file.document, options).await?;
+    let found = Findings::for_document(client, file.document, options).await?;
     let file = file.text;
     Ok(Findings { file, ..found })
 }

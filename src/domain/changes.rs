@@ -119,7 +119,7 @@ pub struct KeptStep {
 }
 
 impl StepDeletion {
-    pub fn of(step: &Step) -> Self {
+    pub fn new(step: &Step) -> Self {
         Self {
             step: step.guid,
             task: step.task,

@@ -67,5 +67,5 @@ pub struct TakenId {
     pub owner: ResourceId,
     pub field: Cow<'static, str>,
     /// Whether the call is an import that would change the owner with `match_external_ids`.
-    pub can_match: bool,
+    pub is_matchable: bool,
 }

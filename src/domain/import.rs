@@ -138,13 +138,13 @@ pub struct Origin<Id> {
     pub path: String,
     /// Whether the import adds it for a value, as a wiring step or as a task without a document. Then the
     /// path is that of the value.
-    pub is_of_value: bool,
+    pub is_added_for_value: bool,
 }
 
 impl<Id> Origin<Id> {
     /// The path of a field in the request; an empty `field` is the task or step itself.
     pub fn field_path(&self, field: &str) -> String {
-        if self.is_of_value || field.is_empty() {
+        if self.is_added_for_value || field.is_empty() {
             self.path.clone()
         } else {
             format!("{}.{field}", self.path)

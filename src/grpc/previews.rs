@@ -151,7 +151,7 @@ fn task(page: &PreviewPage, explain: bool) -> v1::PreviewedTask {
         visibility: visibility(preview.visible).into(),
         reasons: reasons(&preview.reasons),
         name: preview.texts.name(task).map(text),
-        trace: explain.then(|| trace::of_task(preview, task)).flatten(),
+        trace: explain.then(|| trace::for_task(preview, task)).flatten(),
         etag: id(is_stored.then(|| task.task.etag())),
     }
 }
@@ -182,10 +182,10 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
         instructions: instructions
             .map_or_else(Vec::new, |chosen| json::instructions(chosen.text.to_vec())),
         question: question(page, step),
-        trace: explain.then(|| trace::of_step(preview, step)).flatten(),
+        trace: explain.then(|| trace::for_step(preview, step)).flatten(),
         subtask_trace: subtask
             .filter(|_| explain)
-            .and_then(|subtask| trace::of_task(preview, subtask)),
+            .and_then(|subtask| trace::for_task(preview, subtask)),
     })
 }
 

@@ -312,7 +312,7 @@ fn external_id_taken(taken: &TakenId) -> Status {
         ResourceId::Step(id) => ("Step", id.to_string()),
     };
     // Short, so that it is not truncated.
-    let description = match taken.can_match {
+    let description = match taken.is_matchable {
         true => format!(
             "{owner} has this external id: set `match_external_ids` to change that {}, or use another id",
             kind.to_lowercase()

@@ -112,7 +112,7 @@ impl Call {
 
     pub async fn import_task(self, request: ImportTaskRequest) -> Result<ImportTaskResponse> {
         let mode = write_mode(request.validate_only);
-        let can_match = !request.match_external_ids;
+        let is_matchable = !request.match_external_ids;
         let (idempotency, import) = decode::all(|violations| {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             Some((idempotency, import(request, violations)?))
@@ -121,7 +121,10 @@ impl Call {
             self.account.import_task(import, retry, mode).await
         });
         done.await.map_err(|error| match error {
-            Error::ExternalIdTaken(taken) => Error::ExternalIdTaken(TakenId { can_match, ..taken }),
+            Error::ExternalIdTaken(taken) => Error::ExternalIdTaken(TakenId {
+                is_matchable,
+                ..taken
+            }),
             error => error,
         })
     }

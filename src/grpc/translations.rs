@@ -184,7 +184,7 @@ impl SentTexts {
         let sent = texts.into_iter().filter(|(_, is_sent)| *is_sent);
         Self {
             texts: sent.map(|(path, _)| path).collect(),
-            links: feedback::links_of_translation(&item.feedback_config),
+            links: feedback::ignored_links(&item.feedback_config),
         }
     }
 

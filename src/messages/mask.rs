@@ -295,7 +295,7 @@ impl ResourceFields {
         };
         let mut fields = self.translation.iter();
         let found = fields.find(|(_, name)| *name == field);
-        let (number, _) = found.ok_or_else(|| self.unknown_of_translation(field))?;
+        let (number, _) = found.ok_or_else(|| self.unknown_translation_field(field))?;
         Ok((language, *number))
     }
 
@@ -328,7 +328,7 @@ impl ResourceFields {
     }
 
     /// The violation for a path that names no field of a translation.
-    fn unknown_of_translation(&self, field: &str) -> PathViolation {
+    fn unknown_translation_field(&self, field: &str) -> PathViolation {
         let mut fields: Vec<&str> = self.translation.values().map(String::as_str).collect();
         fields.sort_unstable();
         let meant = closest(&snake_case(field), fields.iter().copied());
@@ -387,7 +387,7 @@ fn split_key<'a>(
     }
     let field = rest
         .strip_prefix('.')
-        .ok_or_else(|| fields.unknown_of_translation(rest))?;
+        .ok_or_else(|| fields.unknown_translation_field(rest))?;
     Ok((key, Some(field)))
 }
 

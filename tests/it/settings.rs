@@ -64,7 +64,7 @@ fn a_taken_port_is_a_failed_start_of_one_line() {
     let line = command(&["--listen", &address, "--database-url=sqlite::memory:"])
         .run()
         .failure(1);
-    assert!(line.contains(&address) && line.contains("taken"), "{line}");
+    assert!(line.contains(&address) && line.contains("in use"), "{line}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(in crate::cli) struct TaskIds {
 }
 
 /// Whether a file describes the task.
-pub(in crate::cli) fn is_of(document: &TaskDocument, task: &Task) -> bool {
+pub(in crate::cli) fn describes(document: &TaskDocument, task: &Task) -> bool {
     let Some(said) = &document.task else {
         return false;
     };
@@ -163,12 +163,12 @@ impl TaskIds {
 
     /// Notes that the tasks of a document do not exist yet.
     pub fn add_pending(&mut self, document: &TaskDocument) {
-        self.pending.extend(ids_of(document));
+        self.pending.extend(document_ids(document));
     }
 
     /// Notes that the tasks of a document exist in the account.
     pub fn remove_pending(&mut self, document: &TaskDocument) {
-        for id in ids_of(document) {
+        for id in document_ids(document) {
             self.pending.remove(&id);
         }
     }
@@ -186,12 +186,12 @@ impl TaskIds {
     /// removed steps of its own task with their positions, and the number of removed steps of its
     /// managed tasks.
     pub fn take_pending(&self, document: &mut TaskDocument) -> (Vec<(usize, Step)>, usize) {
-        self.take(document, &ids_of(document))
+        self.take(document, &document_ids(document))
     }
 
     /// Whether steps of a document refer to tasks of other documents that do not exist yet.
     pub fn refers_to_pending(&self, document: &TaskDocument) -> bool {
-        let own = ids_of(document);
+        let own = document_ids(document);
         let mut steps = all_steps(&document.steps).into_iter();
         steps.any(|step| self.is_pending(step, &own))
     }
@@ -260,7 +260,7 @@ pub(super) fn named(external_id: &str) -> String {
 }
 
 /// The ids of a document's task and its managed tasks, and the external id of the task.
-fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
+fn document_ids(document: &TaskDocument) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     if let Some(task) = &document.task {
         ids.insert(key(&task.guid));

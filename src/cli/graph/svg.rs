@@ -61,7 +61,7 @@ pub(super) fn svg(graph: &Graph) -> String {
     let arrows = graph.edges.iter().zip(lanes).zip(COLOURS.iter().cycle());
     for (((from, targets), lane), colour) in arrows {
         if let Some(from) = boxes.get(*from) {
-            svg.push_str(&arrows_of(
+            svg.push_str(&draw_arrows(
                 from,
                 targets,
                 &boxes,
@@ -165,7 +165,7 @@ fn ground(top: f32, bottom: f32) -> String {
 }
 
 /// Draws the line of an observation at `x`, and its arrows. `drawn` counts the arrows to each node.
-fn arrows_of(
+fn draw_arrows(
     from: &NodeBox<'_>,
     targets: &[(usize, String)],
     boxes: &[NodeBox<'_>],

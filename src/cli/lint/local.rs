@@ -89,7 +89,9 @@ fn invalid(error: &str, violations: &Violations, file: Option<&GuideFile>) -> Cl
     let kept = violations.kept();
     let lines = kept.iter().map(|violation| {
         let (path, description) = (&violation.path, &violation.description);
-        let place = file.map(|file| file.place_of(path)).unwrap_or_default();
+        let place = file
+            .map(|file| file.describe_place(path))
+            .unwrap_or_default();
         let colon = if place.is_empty() { "" } else { ": " };
         sanitize(&format!("  {place}{colon}{path}: {description}"))
     });

@@ -301,7 +301,7 @@ impl DeleteStep {
         });
         changes.deleted_steps.push(StepDeletion {
             kept,
-            ..StepDeletion::of(&step)
+            ..StepDeletion::new(&step)
         });
         Ok((changes, ()))
     }

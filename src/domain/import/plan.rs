@@ -243,7 +243,7 @@ impl<'a> Planner<'a> {
         let origin = Origin {
             guid,
             path: document.map_or(value_path, |it| &it.task.path).to_owned(),
-            is_of_value: document.is_none(),
+            is_added_for_value: document.is_none(),
         };
         self.origins.tasks.insert(task.guid, origin);
         let mut parent = Parent {

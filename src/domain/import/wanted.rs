@@ -118,7 +118,7 @@ impl<'a> StoredResources<'a> {
                 return Err(Error::ExternalIdTaken(TakenId {
                     owner: ResourceId::Step(*owner),
                     field: external_id_at(origins.steps.get(&step.guid)).into(),
-                    can_match: false,
+                    is_matchable: false,
                 }));
             }
         }
@@ -160,7 +160,7 @@ impl<'a> StoredResources<'a> {
         }
         for step in before.into_iter().flat_map(|before| &before.steps) {
             if !places.contains_key(&step.guid) {
-                changes.deleted_steps.push(StepDeletion::of(step));
+                changes.deleted_steps.push(StepDeletion::new(step));
             }
         }
         for step in tree.steps {

@@ -20,22 +20,22 @@ use super::value;
 const DEPENDENCIES: &str = "dependencies";
 
 /// The trace of a task's dependencies, if it has any.
-pub fn of_task(preview: &Preview, task: &GuideTask) -> Option<v1::ConditionTrace> {
-    Some(of_dependencies(preview, task.dependencies()?))
+pub fn for_task(preview: &Preview, task: &GuideTask) -> Option<v1::ConditionTrace> {
+    Some(for_dependencies(preview, task.dependencies()?))
 }
 
 /// The trace of a step's dependencies, if it has any.
-pub fn of_step(preview: &Preview, step: &GuideStep) -> Option<v1::ConditionTrace> {
-    Some(of_dependencies(preview, step.dependencies()?))
+pub fn for_step(preview: &Preview, step: &GuideStep) -> Option<v1::ConditionTrace> {
+    Some(for_dependencies(preview, step.dependencies()?))
 }
 
-fn of_dependencies(preview: &Preview, dependencies: Dependencies<'_>) -> v1::ConditionTrace {
+fn for_dependencies(preview: &Preview, dependencies: Dependencies<'_>) -> v1::ConditionTrace {
     let Dependencies { group, conditions } = dependencies;
-    of_group(preview, group, &mut conditions.iter(), DEPENDENCIES).1
+    for_group(preview, group, &mut conditions.iter(), DEPENDENCIES).1
 }
 
 /// `conditions` starts with the conditions of the group.
-fn of_group(
+fn for_group(
     preview: &Preview,
     group: &Group,
     conditions: &mut slice::Iter<'_, CompiledCondition>,
@@ -45,11 +45,11 @@ fn of_group(
     let nodes = nodes.filter_map(|(index, node)| match node {
         Node::Group(group) => {
             let path = format!("{path}.nodes[{index}].group");
-            Some(of_group(preview, group, conditions, &path))
+            Some(for_group(preview, group, conditions, &path))
         }
         Node::Condition(condition) => {
             let path = format!("{path}.nodes[{index}].condition");
-            Some(of_condition(preview, condition, conditions.next()?, path))
+            Some(for_condition(preview, condition, conditions.next()?, path))
         }
     });
     let (truths, nodes): (Vec<Truth>, Vec<v1::ConditionTrace>) = nodes.unzip();
@@ -68,7 +68,7 @@ fn of_group(
     (result, trace)
 }
 
-fn of_condition(
+fn for_condition(
     preview: &Preview,
     condition: &Condition,
     compiled: &CompiledCondition,

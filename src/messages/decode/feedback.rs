@@ -29,7 +29,7 @@ pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option
 }
 
 /// The fields of a translation's `feedback_config` that are not honored.
-pub fn links_of_translation(list: &[v1::FeedbackConfig]) -> Vec<&'static str> {
+pub fn ignored_links(list: &[v1::FeedbackConfig]) -> Vec<&'static str> {
     let mut ignored = Vec::new();
     if list.iter().any(|config| config.linked.is_some()) {
         ignored.push("translations.feedback_config.linked");

@@ -75,11 +75,11 @@ impl Tx<'_> {
                     .map(ResourceId::Step),
             };
             if let Some(owner) = owner {
-                let (field, can_match) = (field.clone(), false);
+                let (field, is_matchable) = (field.clone(), false);
                 let taken = TakenId {
                     owner,
                     field,
-                    can_match,
+                    is_matchable,
                 };
                 return Err(Error::ExternalIdTaken(taken).into());
             }

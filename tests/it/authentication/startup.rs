@@ -135,7 +135,7 @@ async fn an_issuer_that_returns_no_key_set_is_refused() {
     drop(listener);
     let url = format!("http://localhost:{port}/keys");
     let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", &url)).await;
-    let cause = format!("{url:?}: it cannot be fetched: no answer");
+    let cause = format!("{url:?}: it cannot be fetched: no response");
     assert!(line.contains(&cause), "{line}");
 }
 

@@ -98,7 +98,7 @@ impl<'a> Planner<'a> {
                 let origin = Origin {
                     guid: document.guid,
                     path: document.path.clone(),
-                    is_of_value: false,
+                    is_added_for_value: false,
                 };
                 self.origins.steps.insert(step.guid, origin);
             }

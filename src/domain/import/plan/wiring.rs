@@ -233,7 +233,7 @@ impl<'a> Planner<'a> {
         let origin = Origin {
             guid: None,
             path: managed.value_path,
-            is_of_value: true,
+            is_added_for_value: true,
         };
         self.origins.steps.insert(step.guid, origin);
         step
