@@ -52,7 +52,7 @@ impl Claims {
             .ok_or_else(|| wrong("account_id", "is not allowed", expected))?;
         let scope = match &self.scope {
             None => "",
-            scope => string("scope", scope, "names of scopes with spaces between them")?,
+            scope => string("scope", scope, "names of scopes, separated by spaces")?,
         };
         Ok(Caller {
             account,
@@ -96,7 +96,7 @@ impl Claims {
             Some(_) => NO_AUDIENCE,
             None => "is missing",
         };
-        let expected = format!("{audience:?}, or a list with it");
+        let expected = format!("{audience:?}, or a list that contains it");
         Err(wrong("aud", problem, expected))
     }
 }

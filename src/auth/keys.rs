@@ -52,7 +52,7 @@ impl KeyError {
     pub(super) fn unusable(source: &KeySource, reason: &str) -> Self {
         let expected = match source {
             KeySource::Secret(_) | KeySource::SecretFile(_) => {
-                "a file of mode 600 with a secret of 32 bytes at least"
+                "a file with mode 600 and a secret of at least 32 bytes"
             }
             KeySource::PublicKeyFile(_) => {
                 "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
@@ -71,7 +71,7 @@ impl KeyError {
     }
 }
 
-/// A key and the only algorithm that it is for.
+/// A key and its only algorithm.
 pub(crate) struct Key {
     /// Keys of different types may share an id (RFC 7517, section 4.5).
     id: Option<String>,
@@ -119,10 +119,10 @@ impl Source for KeySource {
     }
 }
 
-/// Reads the secret of a file, without the end of its line.
+/// Reads the secret in a file, without a trailing newline.
 pub(super) fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
     let text = read_file(path, files::check_private)?;
-    let text = String::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
+    let text = String::from_utf8(text).map_err(|_| "it is not UTF-8")?;
     let secret = Secret::for_signing(text.trim_end_matches(['\r', '\n']));
     let secret = secret.map_err(|_| "its secret is shorter than 32 bytes")?;
     Ok(secret.expose().into())
@@ -202,7 +202,7 @@ impl Keys {
         );
         let id = id.filter(|_| is_set);
         if id.is_some() && !self.value().iter().any(|key| key.id.as_deref() == id) {
-            // In a task of its own: others wait for it, too, when this call is cancelled.
+            // In a spawned task, because other calls still wait for it if this call is cancelled.
             let _ = tokio::spawn(Arc::clone(self).read_if_due(MIN_INTERVAL)).await;
         }
         let keys = self.value();

@@ -1,7 +1,7 @@
 //! Signatures of tokens, for `jsonwebtoken` by ring, which TLS needs anyway.
 //!
-//! *Invariant:* a key serves its own family of algorithms only: a public key is never the secret of
-//! an HMAC, whatever a token's header says.
+//! *Invariant:* a key only serves its own family of algorithms. A public key is never the secret of
+//! an HMAC, regardless of the header of a token.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,10 +29,10 @@ use serde_json::json;
 use super::{KeyError, KeySource, TokenConfig, TokenGrant, keys::read_secret};
 use crate::pem;
 
-const UNUSABLE_KEY: &str = "its key is not RSA (2048 bits or more), P-256 or Ed25519 in PKCS #8, as \
-    `openssl pkcs8 -topk8 -nocrypt` writes it";
+const UNUSABLE_KEY: &str = "its key is not RSA (2048 bits or more), P-256 or Ed25519 in PKCS #8: \
+    convert it with `openssl pkcs8 -topk8 -nocrypt`";
 
-/// Makes ring the provider of `jsonwebtoken`. There is one for each process, and the first one
+/// Makes ring the provider of `jsonwebtoken`. Each process has one provider, and the first one
 /// stays.
 pub(super) fn install() {
     static RING: CryptoProvider = CryptoProvider {
@@ -52,7 +52,7 @@ pub(super) fn install() {
                 key: key.clone(),
             }))
         },
-        // Needed only to write keys as JSON.
+        // Only needed to write keys as JSON.
         key_utils: KeyUtils::new_unimplemented(),
     };
     let _ = RING.install_default();
@@ -128,7 +128,7 @@ impl Verifier<Vec<u8>> for WithRing<DecodingKey> {
 /// Signs a token that is valid until it expires.
 pub fn sign(tokens: &TokenConfig, grant: &TokenGrant) -> Result<String, KeyError> {
     install();
-    // A clock before 1970 counts as 1970, as when a token is checked.
+    // A clock before 1970 counts as 1970, like in checks of tokens.
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().as_secs();
     let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();

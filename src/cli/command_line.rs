@@ -205,7 +205,7 @@ impl Command {
 }
 
 impl ClientCommandConfig {
-    /// How the server is called; `None` if the command works on files alone.
+    /// The connection to the server; `None` if the command only works on files.
     pub fn connection(&self) -> Result<Option<ConnectionConfig>, ConfigError> {
         let needs_server = match &self.command {
             ClientCommand::Lint(lint) => lint.needs_server(),
@@ -229,7 +229,7 @@ impl Subcommand for ClientCommandConfig {
                 true => command,
                 false => OutputFormat::augment_args(command),
             };
-            // Help lists it among the commands of the program, in their order.
+            // Keeps the order of the commands in help.
             ConnectionConfig::augment_args(command.display_order(None))
         }))
     }

@@ -1,4 +1,4 @@
-//! How callers are authenticated, and how tokens are signed.
+//! Settings for authentication and for signing tokens.
 
 use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::domain::{
     ids::AccountId,
 };
 
-/// Where the account of a call is taken from.
+/// Where the account of a call comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Trusted metadata: for loopback and behind a mesh that sets it.
+    /// Trusted metadata, for loopback addresses and behind a proxy that sets it.
     #[default]
     Header,
     /// Signed tokens.
@@ -39,9 +39,9 @@ impl fmt::Display for AuthMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenConfig {
     pub key: KeySource,
-    /// What a token's `iss` is.
+    /// The `iss` of tokens.
     pub issuer: String,
-    /// What a token's `aud` is or contains.
+    /// The `aud` of tokens, or one of them.
     pub audience: String,
 }
 
@@ -124,8 +124,8 @@ pub(super) struct AuthSettings {
 }
 
 impl AuthSettings {
-    /// The mode of a server that listens on this address. Settings of tokens are refused in a
-    /// mode without tokens: ignoring them would trust every caller, although tokens are wanted.
+    /// The mode of a server that listens on this address. Token settings are refused in a mode
+    /// without tokens, because ignoring them would trust every caller.
     pub fn check(self, listen: SocketAddr) -> Result<AuthMode, Vec<String>> {
         let given = [
             self.keys().next().map(|keys| keys.setting()),
@@ -136,21 +136,21 @@ impl AuthSettings {
             (Some(AuthKind::Jwt), _) => {
                 let no_key = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
                     EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
+                    EXPERTISE_JWT_JWKS_URL, because EXPERTISE_AUTH is jwt";
                 let key = only(self.keys());
                 return self.tokens(key, no_key).map(AuthMode::Jwt);
             }
             (Some(AuthKind::Header), Some(given)) => wrong(
                 "EXPERTISE_AUTH",
                 "header",
-                format!("jwt, as {given} is set"),
+                format!("jwt, because {given} is set"),
             ),
-            (None, Some(given)) => unset("EXPERTISE_AUTH", format!("jwt, as {given} is set")),
+            (None, Some(given)) => unset("EXPERTISE_AUTH", format!("jwt, because {given} is set")),
             (None, None) if !listen.ip().is_loopback() => wrong(
                 "EXPERTISE_LISTEN",
                 listen,
-                "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
-                 EXPERTISE_AUTH=header trusts the account that any caller names",
+                "a loopback address, unless EXPERTISE_AUTH=jwt requires tokens, or \
+                 EXPERTISE_AUTH=header trusts the account that a caller names",
             ),
             (Some(AuthKind::Header) | None, None) => return Ok(AuthMode::Header),
         };
@@ -176,7 +176,7 @@ impl AuthSettings {
         no_key: &str,
     ) -> Result<TokenConfig, Vec<String>> {
         let claim = |setting, value: Option<String>| {
-            value.ok_or_else(|| unset(setting, "set, as tokens are checked against it"))
+            value.ok_or_else(|| unset(setting, "set, because tokens are checked against it"))
         };
         let issuer = claim("EXPERTISE_JWT_ISSUER", self.jwt_issuer);
         let audience = claim("EXPERTISE_JWT_AUDIENCE", self.jwt_audience);
@@ -200,7 +200,7 @@ fn only(mut keys: impl Iterator<Item = KeySource>) -> Result<Option<KeySource>, 
     match (keys.next(), keys.next()) {
         (Some(key), Some(other)) => {
             let expected = format!(
-                "left out, as {} is set: keys come from one place",
+                "left out, because {} is set: keys come from one place",
                 key.setting()
             );
             Err(wrong(other.setting(), other.location(), expected))
@@ -221,11 +221,11 @@ pub struct SigningSettings {
 }
 
 impl SigningSettings {
-    /// How tokens are signed, even if the setting `auth` is not given: with the private key, or
-    /// with the secret of the server.
+    /// How tokens are signed, with the private key or with the secret of the server, even if `auth`
+    /// is unset.
     pub fn check(self) -> Result<TokenConfig, ConfigError> {
         if self.auth.auth == Some(AuthKind::Header) {
-            let expected = "jwt, as there are no tokens with header";
+            let expected = "jwt, because there are no tokens with header";
             let fault = wrong("EXPERTISE_AUTH", "header", expected);
             return Err(ConfigError::Settings(vec![fault]));
         }

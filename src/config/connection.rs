@@ -1,6 +1,5 @@
-//! How a running server is reached and who calls it: the settings of every command that
-//! calls one. They come from flags and the environment; the settings file is the
-//! server's and holds none of them.
+//! The connection settings of commands that call a server: its address and the caller. They come
+//! from flags and the environment, but not from the settings file, which is for servers.
 
 use std::{
     env,
@@ -97,7 +96,7 @@ impl ConnectionConfig {
         let fault = match (&self.account, &self.token, &self.subject) {
             (Some(_), None, _) | (None, Some(_), None) => None,
             (None, Some(_), Some(subject)) => {
-                let expected = "left out, as a token contains its subject";
+                let expected = "left out, because a token contains its subject";
                 Some(wrong("EXPERTISE_SUBJECT", subject, expected))
             }
             (None, None, _) => {
@@ -105,7 +104,7 @@ impl ConnectionConfig {
                 Some(unset(ACCOUNT, expected))
             }
             (Some(account), Some(_), _) => {
-                let expected = "left out, as a token contains its account";
+                let expected = "left out, because a token contains its account";
                 Some(wrong(ACCOUNT, account, expected))
             }
         };
@@ -113,8 +112,8 @@ impl ConnectionConfig {
         fault.into_iter().chain(trust).collect()
     }
 
-    /// The flags of the server and the caller, each after a space, for commands that are printed.
-    /// What the environment says, too, is left out.
+    /// The flags of the server and the caller for printed commands, each after a space. Leaves out
+    /// flags that the environment already sets.
     pub fn flags(&self) -> String {
         let account = self.account.as_ref().map(AccountId::as_str);
         let flags = [
@@ -133,8 +132,7 @@ impl ConnectionConfig {
 }
 
 impl Trust {
-    /// Refuses settings of TLS for a server without TLS, so that no token is sent
-    /// unencrypted by mistake.
+    /// Refuses TLS settings for a server without TLS, so no token is sent unencrypted by mistake.
     fn faults(&self, server: &str) -> Vec<String> {
         let cert_file = ("EXPERTISE_CLIENT_CERT_FILE", &self.client_cert_file);
         let key_file = ("EXPERTISE_CLIENT_KEY_FILE", &self.client_key_file);
@@ -142,8 +140,8 @@ impl Trust {
         let mut faults = Vec::new();
         if !server.starts_with("https:") {
             let expected = format!(
-                "left out, as {server} has no TLS: set EXPERTISE_SERVER to a URL that begins with \
-                 https://"
+                "left out, because {server} has no TLS: set EXPERTISE_SERVER to a URL that begins \
+                 with https://"
             );
             let unused = [
                 ("EXPERTISE_CA_FILE", &self.ca_file),

@@ -1,4 +1,4 @@
-//! URLs of databases, and how they are shown without passwords.
+//! Database URLs, which are displayed without passwords.
 
 use std::{
     env, fmt, fs,
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::pem::{self, PemError};
 
-/// Which database to use. `Debug` never shows a password.
+/// The database to use. `Debug` never shows a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUrl {
-    /// An SQLite file, created when it does not exist; a relative path starts at the
-    /// working directory.
+    /// An SQLite file, created if it does not exist. A relative path starts at the working
+    /// directory.
     SqliteFile(PathBuf),
     /// An SQLite database that ends with the process.
     SqliteMemory,
@@ -55,8 +55,8 @@ impl FromStr for DatabaseUrl {
 }
 
 impl DatabaseUrl {
-    /// The file, or host, port and database name, without user and password: what the
-    /// start line and messages show.
+    /// The file, or the host, port and database name, without user and password. The start line and
+    /// messages show it.
     pub fn address(&self) -> String {
         match self {
             Self::SqliteFile(path) => format!("sqlite:{}", path.display()),
@@ -65,7 +65,7 @@ impl DatabaseUrl {
         }
     }
 
-    /// What is wrong with the parameters of the connection, a line each.
+    /// The problems with the connection parameters, one per line.
     pub(super) fn faults(&self) -> Vec<String> {
         match self {
             Self::SqliteFile(_) | Self::SqliteMemory => Vec::new(),
@@ -82,7 +82,7 @@ const PUBLIC_PARAMETERS: &str = "application_name, dbname, host, hostaddr, port,
 const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host, a port from 1 to \
     65535, and user and password percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
 const SSL_MODES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
-/// How a PEM given in place of a path begins.
+/// The beginning of an inline PEM instead of a path.
 const INLINE_PEM: &str = "-----BEGIN ";
 
 /// A PostgreSQL URL, password included, which `Debug` never shows.
@@ -96,7 +96,8 @@ impl fmt::Debug for PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// Refuses also what the driver would ignore: a misspelt `sslmode` would connect without TLS.
+    /// Also refuses what the driver would ignore. For example, a misspelled `sslmode` would connect
+    /// without TLS.
     fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|_| FORM)?;
         let is_list = |hosts: &str| hosts.contains(',');
@@ -130,8 +131,8 @@ impl PostgresUrl {
         PgConnectOptions::from_str(self.0.as_str()).expect("`parse` refuses other URLs")
     }
 
-    /// The host or the directory of a socket, the port and the database that the driver uses,
-    /// whether the URL or the environment has them; without user and password.
+    /// The host or socket directory, the port and the database that the driver uses, from the URL
+    /// or the environment, without user and password.
     pub fn address(&self) -> String {
         let options = self.options();
         let (host, port) = (options.get_host(), options.get_port());
@@ -146,8 +147,8 @@ impl PostgresUrl {
         }
     }
 
-    /// A password file that the driver ignores, as users other than its owner have
-    /// permissions on it. `None` where the URL or `PGPASSWORD` has the password.
+    /// A password file that the driver ignores because other users have permissions on it. `None`
+    /// if the URL or `PGPASSWORD` has the password.
     pub fn ignored_password_file(&self) -> Option<PathBuf> {
         let has_password = self.0.password().is_some() || self.parameter(&["password"]).is_some();
         if has_password || env::var_os("PGPASSWORD").is_some() {
@@ -166,22 +167,22 @@ impl PostgresUrl {
         self.0.password().is_some_and(|it| it.contains('%'))
     }
 
-    /// A parameter by any of these names, with the name that it has; the last one counts.
+    /// The last parameter with any of these names, and its name.
     fn parameter(&self, names: &[&str]) -> Option<(String, String)> {
         let pairs = self.0.query_pairs();
         let (name, value) = pairs.filter(|(name, _)| names.contains(&&**name)).last()?;
         Some((format!("{name} in EXPERTISE_DATABASE_URL"), value.into()))
     }
 
-    /// The value that the driver uses, of a parameter or else a variable, with the name of either.
-    /// An empty variable counts as unset.
+    /// The value that the driver uses, and the name of its parameter, or else of its variable. An
+    /// empty variable counts as unset.
     fn find(&self, names: &[&str], variable: &str) -> Option<(String, String)> {
         let value = || env::var(variable).ok().filter(|value| !value.is_empty());
         self.parameter(names)
             .or_else(|| Some((variable.to_owned(), value()?)))
     }
 
-    /// Values that the driver would ignore and, where TLS is used, files that it could not use.
+    /// Values that the driver would ignore, and TLS files that it could not use.
     fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let mut mode = PgSslMode::default();
@@ -208,11 +209,11 @@ impl PostgresUrl {
             (Some(_), Some(_)) | (None, None) => None,
         };
         if let Some((variable, parameter, given)) = missing {
-            let expected = format!("set too, or {parameter} in the URL, as {given} is set");
+            let expected = format!("set too, or {parameter} in the URL, because {given} is set");
             faults.push(unset(variable, expected));
             return faults;
         }
-        // The driver reads the root certificates only to check the server's certificate.
+        // The driver only reads the root certificates to verify the server's certificate.
         let verifies = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
         let roots = self.find(&["sslrootcert", "ssl-root-cert", "ssl-ca"], "PGSSLROOTCERT");
         type Read = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
@@ -248,8 +249,8 @@ fn has_stray_password(url: &Url) -> bool {
         || url.query().is_some_and(|query| query.contains('@'))
 }
 
-/// Masks a text that may be a URL: its password, and every parameter but those that are known to
-/// hold no secret. One that cannot be parsed is not shown at all.
+/// Masks a text that may be a URL: its password, and every parameter that may contain a secret. A
+/// text that cannot be parsed is masked completely.
 pub(super) fn mask(text: &str) -> String {
     if !text.contains(['@', '?', '#']) {
         return text.to_owned();
@@ -264,7 +265,7 @@ pub(super) fn mask(text: &str) -> String {
     let shown = |pair: &str| match pair.split_once('=') {
         Some((name, _)) if is_public(name) => pair.to_owned(),
         Some((name, _)) if is_known(name) => format!("{name}={MASK}"),
-        // It may be a part of a password that contains a `&`.
+        // It may be part of a password that contains a `&`.
         Some(_) | None => MASK.to_owned(),
     };
     let query = url.query().map(|query| query.split('&').map(shown));
@@ -277,7 +278,7 @@ pub(super) fn mask(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// URLs, as they are shown, and their addresses.
+    /// URLs, their display form, and their addresses.
     const SHOWN: &str = "
         sqlite:e.db sqlite:e.db sqlite:e.db
         sqlite://e.db sqlite://e.db sqlite:e.db

@@ -1,4 +1,4 @@
-//! The names of settings, and what help shows for a value.
+//! The names of settings, and the value names in help.
 
 use std::{any::TypeId, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::domain::{
     translation::Language,
 };
 
-/// What the variable of every setting begins with.
+/// The prefix of the variables of all settings.
 pub(super) const PREFIX: &str = "EXPERTISE_";
 
-/// Gives the arguments of a program and its subcommands what all of their kind have.
+/// Completes the arguments of a program and its subcommands.
 pub fn with_uniform_names(program: Command) -> Command {
     program
         .mut_args(uniform)

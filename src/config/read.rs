@@ -1,5 +1,5 @@
-//! Reads command line, environment and settings file. What is wrong is a line each, without
-//! secrets: a setting as it was given, its value, and what would be right.
+//! Reads the command line, environment and settings file. Each problem is one line without secrets:
+//! the setting by the name that was used, its value, and what it must be.
 
 use std::{
     any::TypeId,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::domain::misspelling::closest;
 
-/// The beginning of the name of every variable of tests.
+/// The prefix of the variables of tests.
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 /// Variables of builds and tests that share the prefix.
 const NON_SETTINGS: [&str; 2] = ["EXPERTISE_COMMIT", "EXPERTISE_REQUIRE_POSTGRES"];
@@ -33,7 +33,7 @@ pub enum ConfigError {
     /// The command line is invalid, or requests help or the version.
     #[error(transparent)]
     Usage(#[from] clap::Error),
-    /// What is wrong with settings, a line each.
+    /// The problems with settings, one per line.
     #[error("{}", .0.join("\n"))]
     Settings(Vec<String>),
 }
@@ -49,9 +49,9 @@ pub(super) fn unset(setting: impl Display, expected: impl Display) -> String {
     format!("{setting} is unset: it must be {expected}")
 }
 
-/// The line about a setting that is missing although one that needs it is given.
+/// The line about a missing setting that another setting needs.
 pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> String {
-    unset(setting, format!("set too, as {given} is set"))
+    unset(setting, format!("set too, because {given} is set"))
 }
 
 pub(super) fn fail_if_any(faults: Vec<String>) -> Result<(), ConfigError> {
@@ -134,7 +134,7 @@ fn wrong_values(argument: &Arg, given: &ArgMatches, file: &SettingsFile) -> Vec<
     values.into_iter().filter_map(line).collect()
 }
 
-/// What a value must be, if its argument does not accept it.
+/// What a value must be, if the argument does not accept it.
 fn expected(argument: &Arg, value: &OsStr) -> Option<String> {
     let alone = Arg::new("value")
         .value_parser(argument.get_value_parser().clone())
@@ -152,16 +152,16 @@ fn expected(argument: &Arg, value: &OsStr) -> Option<String> {
                 Some((last, others)) => format!("{} or {last}", others.join(", ")),
             })
         }
-        // Such as a value that is not UTF-8, which is an error of the command line.
+        // For example, a value that is not UTF-8 is an error of the command line.
         _ => None,
     }
 }
 
-/// A value without secrets. What may hold one follows from the type of the setting.
+/// A value without secrets. The type of the setting says whether it may contain one.
 fn masked(setting: &Arg, text: &str) -> String {
     let value_type = setting.get_value_parser().type_id();
     let is_database = value_type == TypeId::of::<DatabaseUrl>();
-    // A positional argument such as `GUIDE@-1` holds no password.
+    // A positional argument such as `GUIDE@-1` contains no password.
     let may_have_password = text.contains('@') && !setting.is_positional();
     let may_have_secret = may_have_password || text.contains("://");
     match value_type == TypeId::of::<Secret>() {
@@ -171,8 +171,8 @@ fn masked(setting: &Arg, text: &str) -> String {
     }
 }
 
-/// The settings of a server as a settings file that means the same, with secrets masked. What is
-/// unset is left out, but for `auth`, whose default is not one value.
+/// The settings of a server as an equivalent settings file, with secrets masked. Unset settings are
+/// left out, except `auth`, whose default is not a single value.
 pub fn effective_settings(matches: &ArgMatches) -> String {
     let line = |setting: &Arg| {
         let key = setting.get_id().as_str();
@@ -190,7 +190,8 @@ pub fn effective_settings(matches: &ArgMatches) -> String {
     server_settings().iter().filter_map(line).collect()
 }
 
-/// `EXPERTISE_*` variables that are not settings, except those that Kubernetes makes for Services.
+/// `EXPERTISE_*` variables that are not settings, except variables that Kubernetes sets for
+/// Services.
 fn unknown_variables(program: &Command) -> Vec<String> {
     let arguments = program.get_subcommands().flat_map(Command::get_arguments);
     let known: Vec<&str> = arguments.filter_map(|it| it.get_env()?.to_str()).collect();
@@ -209,7 +210,7 @@ fn unknown_variables(program: &Command) -> Vec<String> {
     faults
 }
 
-/// Whether the variable is one of those of a Service whose name begins with `expertise`.
+/// Whether Kubernetes sets the variable for a Service whose name begins with `expertise`.
 fn is_made_by_kubernetes(name: &str, value: &str) -> bool {
     name.contains("_PORT_")
         || name.contains("_SERVICE_")

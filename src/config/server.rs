@@ -1,4 +1,4 @@
-//! The settings of a server, a struct for each section.
+//! The settings of a server, with one struct per section.
 
 use std::{
     io::{self, IsTerminal},
@@ -21,12 +21,13 @@ use super::{
 };
 
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
-/// The largest message of a server by default.
+/// The default of the maximum message size.
 pub const DEFAULT_MAX_MESSAGE_BYTES: u32 = 75_497_472;
-/// Of each message 4,096 bytes are reserved, so with a few kilobytes no task could be created.
+/// 4,096 bytes of each message are reserved, so with a limit of a few kilobytes, no task could be
+/// created.
 const MIN_MESSAGE_BYTES: usize = 65_536;
 
-/// The settings of a server, every one valid.
+/// The valid settings of a server.
 #[derive(Clone, Debug, PartialEq, Args)]
 // The subcommand `config` has a group of this name.
 #[group(skip)]
@@ -85,7 +86,7 @@ pub struct DatabaseConfig {
     pub max_connections: u32,
 }
 
-/// What a call may take.
+/// The limits of calls.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitsConfig {
@@ -114,7 +115,7 @@ pub struct LimitsConfig {
     pub max_connection_age: Option<Duration>,
 }
 
-/// What is kept of former states.
+/// What is kept of former states of guides.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "History")]
 pub struct HistoryConfig {
@@ -168,7 +169,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The files for TLS, each in PEM.
+/// The TLS files, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The server's certificate, then its intermediates.
@@ -215,7 +216,7 @@ impl TlsSettings {
     }
 }
 
-/// Every setting of a server: the keys of a settings file.
+/// All settings of a server, which are the keys of a settings file.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ServerSettings {
     #[command(flatten)]
@@ -280,20 +281,19 @@ impl Config {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Calls and metrics need a port each.
+    /// Calls and metrics need different ports.
     fn port_fault(&self) -> Option<String> {
         let metrics = self.telemetry.metrics_listen?;
         let port = self.listen.port();
-        let expected =
-            format!("another port than {port}, where calls are served (EXPERTISE_LISTEN)");
+        let expected = format!("a port other than {port}, which serves calls (EXPERTISE_LISTEN)");
         is_same_port(self.listen, metrics)
             .then(|| wrong("EXPERTISE_METRICS_LISTEN", metrics, expected))
     }
 }
 
 impl LimitsConfig {
-    /// With less memory for calls in progress than the largest message takes, the server would
-    /// refuse every message of that size.
+    /// With less memory for calls than the maximum message size, the server would refuse every
+    /// message of that size.
     fn fault(&self) -> Option<String> {
         let (largest, inflight) = (self.max_message_bytes, self.max_inflight_bytes);
         let expected =
@@ -302,8 +302,8 @@ impl LimitsConfig {
     }
 }
 
-/// Whether only one of the addresses can be listened on. 0.0.0.0 takes the port on all IPv4
-/// addresses, `[::]` on all addresses.
+/// Whether only one of the addresses can be used. 0.0.0.0 uses the port on all IPv4 addresses,
+/// `[::]` on all addresses.
 fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
     let covers = |all: SocketAddr, address: SocketAddr| {
         all.ip().is_unspecified() && (all.is_ipv6() || address.is_ipv4())
@@ -312,7 +312,7 @@ fn is_same_port(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() != 0 && one.port() == other.port() && is_same_host
 }
 
-/// The settings of a command on the database. Those of a server are not checked.
+/// The settings of a command on the database. Settings of servers are not checked.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct DatabaseCommandConfig {
     #[command(flatten)]

@@ -89,7 +89,7 @@ impl TranslationConfig {
     fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if self.engine_api_key.is_some() && self.engine == EngineKind::Apertium {
-            let expected = "left out, as apertium takes none";
+            let expected = "left out, because apertium takes none";
             let fault = format!("EXPERTISE_ENGINE_API_KEY is {MASK}: it must be {expected}");
             faults.push(fault);
         }
@@ -130,6 +130,7 @@ fn languages(text: &str) -> Result<Vec<Language>, String> {
 
 fn language_list() -> String {
     format!(
-        "1 to {MAX_LANGUAGES} BCP-47 tags with commas between, such as de,pt-BR, and no names of languages"
+        "1 to {MAX_LANGUAGES} BCP-47 tags separated by commas, such as de,pt-BR, and not names of \
+         languages"
     )
 }

@@ -1,4 +1,4 @@
-//! Checks of values. Every error completes the sentence "it must be …".
+//! Parsers of values. Every error completes the sentence "it must be …".
 
 use std::{
     fmt::{self, Display},
@@ -23,12 +23,12 @@ use crate::domain::{
 /// Replaces a secret wherever settings are shown.
 pub const MASK: &str = "****";
 
-/// A text that neither `Debug` nor any message shows.
+/// A text that neither `Debug` nor messages show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The size of an HS256 signature, which a secret that signs tokens must have (RFC 7518, section
+    /// The size of an HS256 signature, which is the minimum size of a secret (RFC 7518, section
     /// 3.2).
     const MIN_SIGNING_BYTES: usize = 32;
 
@@ -67,19 +67,19 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A task as the user of a command names it.
+/// A task as users name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskRef {
     /// By its guid.
     Id(TaskId),
-    /// By a name that no other task of the account has.
+    /// By a name that is unique in the account.
     Name(String),
 }
 
 impl FromStr for TaskRef {
     type Err = &'static str;
 
-    /// A mistyped guid is no name.
+    /// A mistyped guid is not a name.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_guid_like =
             text.len() > 30 && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
@@ -102,7 +102,7 @@ impl fmt::Display for TaskRef {
     }
 }
 
-/// An address to listen on. The error has this port as an example.
+/// An address to listen on. The error mentions this port as an example.
 pub fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Clone {
     move |text| {
         text.parse().map_err(|_| {

@@ -137,7 +137,7 @@ impl Connection {
     /// The connection, once the peer has sent a byte and completed the TLS handshake, if any.
     async fn open(stream: TcpStream, permit: Permit, state: &'static Shared) -> Option<Self> {
         let peer = stream.peer_addr().ok()?;
-        // Probes of the port send nothing.
+        // A probe of the port sends nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
         if !matches!(first_byte, Ok(Ok(1))) {
             debug!("a connection ended before it was used");

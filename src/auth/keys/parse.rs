@@ -72,7 +72,8 @@ pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
         .ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")
 }
 
-/// Reads a key set. Keys of other types or for other purposes are left out; one must remain.
+/// Reads a key set. Keys of other types or for other purposes are skipped; at least one must
+/// remain.
 pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, &'static str> {
     #[derive(Deserialize)]
     struct Set {

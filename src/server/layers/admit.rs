@@ -17,9 +17,9 @@ use crate::{
     server::health::HealthState,
 };
 
-/// How long a call waits for the database to be opened before it answers UNAVAILABLE.
+/// How long a call waits for the database to be opened before it fails with UNAVAILABLE.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest request of all rpcs except [`LARGE_REQUESTS`].
+/// The maximum size of a request, except for [`LARGE_REQUESTS`].
 const MAX_OTHER_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// The rpcs whose requests contain guides, bodies or conditions.
 const LARGE_REQUESTS: [&str; 8] = [

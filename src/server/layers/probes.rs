@@ -58,7 +58,8 @@ fn until(at: Instant, source: DeadlineSource, body: Body) -> Body {
     let frames = stream::unfold(Some(body), move |body| async move {
         let mut body = body?;
         tokio::select! {
-            // A peer that reads slowly may always have a frame ready.
+            // Checks the time first, because a frame may always be ready for a peer that reads
+            // slowly.
             biased;
             () = sleep_until(at) => {
                 let mut trailers = HeaderMap::new();

@@ -67,7 +67,7 @@ pub fn process(started: SystemTime) -> Registry {
     let started = Some(seconds_since_epoch(started));
     let start_help = "When the process started, in seconds since 1970";
     let resident = field(24).map(|pages| pages * page_size() as f64);
-    // Without the descriptor that this directory is read with.
+    // Without the descriptor that reads this directory.
     let open = fs::read_dir("/proc/self/fd").map(|files| files.count().saturating_sub(1) as f64);
     let max = getrlimit(Resource::Nofile).current.map(|max| max as f64);
     for (name, help, value) in [
@@ -76,7 +76,7 @@ pub fn process(started: SystemTime) -> Registry {
         ("virtual_memory_bytes", "Virtual memory", field(23)),
         ("threads", "Operating-system threads", field(20)),
         ("open_fds", "Open file descriptors", open.ok()),
-        ("max_fds", "The most file descriptors that may be open", max),
+        ("max_fds", "Maximum number of open file descriptors", max),
     ] {
         if let Some(value) = value {
             registry.register(name, help, ConstGauge::new(value));
