@@ -1,4 +1,4 @@
-"""Makes an account have the guides of a directory: sync.py ADDRESS ACCOUNT DIRECTORY [--dry-run]"""
+"""Makes the guides of an account match a directory: sync.py ADDRESS ACCOUNT DIRECTORY [--dry-run]"""
 
 import sys
 from graphlib import TopologicalSorter

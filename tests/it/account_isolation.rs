@@ -1,4 +1,4 @@
-//! An account sees its own resources alone: those of others answer as if they did not
+//! An account only sees its own resources. Calls behave as if resources of other accounts did not
 //! exist.
 
 mod equal_guids;

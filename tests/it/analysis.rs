@@ -1,5 +1,4 @@
-//! What is not a guide and its answer, which `tests/cases` holds: laws, limits, pages and
-//! documents.
+//! Laws, limits, pages and documents. Guides with their expected findings are in `tests/cases`.
 
 mod documents;
 mod examples;

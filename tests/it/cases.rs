@@ -1,5 +1,5 @@
 //! Guide cases: the files in `tests/cases`, whose notation `tests/README.md` describes. Each case
-//! is run in accounts of its own, with the guide stored and as a document that is not.
+//! is run in its own accounts, with the guide stored and as a document that is not stored.
 
 use std::{env, fs, path::PathBuf};
 
@@ -171,7 +171,7 @@ fn task_of(action: &Action) -> NamedTask {
     (action.words.join(" "), task, action.steps.clone())
 }
 
-/// What is expected and found, in the notation.
+/// The expected and actual results, in the notation.
 fn difference(action: &Action, of: &str, answer: Vec<String>) -> Option<String> {
     let lines = |lines: &[String]| {
         let lines = lines.iter().map(|line| format!("  -> {line}\n"));

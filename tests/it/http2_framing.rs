@@ -207,7 +207,7 @@ async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
     let caller = Caller::of(&client).await;
     for begun in [
         &b""[..],
-        // A larger message would wait for those of other tests.
+        // A larger message would wait for messages of other tests.
         &prefix(0, 1_000_000),
         &[&prefix(0, 9)[..], b"abc"].concat(),
     ] {

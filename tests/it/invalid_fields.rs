@@ -87,7 +87,7 @@ fn assert_kept(call: &str, request: &Value, response: &Value, path: &str, shown:
     assert!(is_kept, "{call} {path} does not keep {shown}");
 }
 
-/// Whether what was sent is in the response, which also has what the system sets.
+/// Whether the response contains the sent values. It also has values that the system sets.
 fn is_within(sent: &Value, got: &Value) -> bool {
     match (sent, got) {
         (Value::Null, _) => true,

@@ -173,7 +173,7 @@ async fn a_large_body_is_updated(client: Client) {
     client.updated_step(update, &["body"]).await;
     let read = client.get_step(&guid).await.accepted();
     assert!(read.body.as_deref() == Some(&*body));
-    // An update of another field answers with the body all the same.
+    // An update of another field also returns the body.
     let update = step_of(&guid).titled("renamed");
     let updated = client.updated_step(update, &["title"]).await;
     assert!(updated.body.as_deref() == Some(&*body));

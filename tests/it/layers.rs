@@ -1,6 +1,6 @@
-//! Holds the modules of `src` against the table "Modules" in docs/architecture.md: each
-//! module uses exactly those that its row names, which stand above it, so that no two use
-//! each other. A use is a path that begins with `crate::`, or with `expertise::` in `main.rs`.
+//! Compares the modules of `src` with the table "Modules" in docs/architecture.md. Each module uses
+//! exactly the modules that its row names, all of which are in rows above it, so there are no
+//! cycles. A use is a path that begins with `crate::`, or with `expertise::` in `main.rs`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 

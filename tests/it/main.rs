@@ -1,9 +1,8 @@
-//! What callers and operators see of the service: calls, commands, metrics, traces and
-//! logs.
+//! Tests of what callers and operators see: calls, commands, metrics, traces and logs.
 //!
-//! Tests of calls run against a server on SQLite and one on PostgreSQL, each in an account of its
-//! own and all of them at the same time. They use nothing of the library but its messages.
-//! `tests/README.md` says how to run them and what they need.
+//! Tests of calls run concurrently against a server on SQLite and a server on PostgreSQL, each in
+//! its own account. They only use the messages of the library. `tests/README.md` says how to run
+//! them and what they need.
 
 #![allow(
     missing_docs,

@@ -145,7 +145,7 @@ async fn an_empty_message_is_checked_like_any_other(client: Client) {
     .await;
 }
 
-/// The first field of a message that ends within it or has no such wire type.
+/// The first field of a message that ends within the field or has another wire type.
 #[apply(on_one_database)]
 async fn every_call_refuses_bytes_that_are_no_message(client: Client) {
     each_call(async |call, _| {

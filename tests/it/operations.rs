@@ -39,7 +39,7 @@ fn begin_get_task_with(
     })
 }
 
-/// The answer to a call of a path that the contract does not have.
+/// The response to a call of a path that the API does not have.
 async fn call_unknown_path(client: &Client, path: &str) -> Status {
     let mut grpc = tonic::client::Grpc::new(client.authenticated());
     grpc.ready().await.expect("a connection");

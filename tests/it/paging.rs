@@ -61,7 +61,7 @@ async fn a_page_ends_early_rather_than_exceed_3_mib(client: Client) {
     assert!((4..=6).contains(&pages), "{pages} pages");
 }
 
-/// Two of the tasks are together larger than a page, and one is so alone.
+/// Two of the tasks are larger than a page together, and one by itself.
 #[apply(on_both_databases)]
 async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
     let mut created = Vec::new();
@@ -91,7 +91,7 @@ async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
     assert!(read == created[2]);
 }
 
-/// Each database has a key of its own, so that nobody knows it who makes databases.
+/// Each database has its own key, so creating a database does not reveal the keys of others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_another_database_is_refused() {
     let mut pages = Vec::new();

@@ -1,5 +1,5 @@
-//! Random guides for what holds of every guide, with nested groups, subtasks, ENDs, forward
-//! reads and cycles; and what a condition says of a value, written from the contract alone.
+//! Random guides with nested groups, subtasks, ENDs, forward reads and cycles, and an evaluator of
+//! conditions, written only from the documentation of the API.
 
 use expertise::proto::v1::dependency_node::Node;
 use proptest::{
@@ -32,7 +32,7 @@ pub const KEYS: [&str; 4] = ["a", "b", "1", "2"];
 pub struct Guide {
     /// The first is the root.
     pub tasks: Vec<GuideTask>,
-    /// Observations of a task that is no part of the guide.
+    /// Observations of a task that is not part of the guide.
     pub outside: Vec<Observation>,
 }
 
@@ -85,8 +85,8 @@ fn observation(stray: f64) -> impl Strategy<Value = Observation> {
     )
 }
 
-/// The names that conditions read, as path and variable: those of tasks, those of the
-/// account, and those that only stray observations set or none.
+/// The names that conditions read, as path and variable: names of tasks, names of the account, and
+/// names that only stray observations or none set.
 pub fn names() -> [Vec<(String, String)>; 3] {
     let wide = |product: i64, name: &str| (format!("components.{product}"), name.to_owned());
     let own = |name: &str| (String::new(), name.to_owned());
@@ -177,7 +177,7 @@ pub fn guides() -> impl Strategy<Value = Guide> {
     guides_with_strays(0.0)
 }
 
-/// The same with observations of another product than their name as often as this.
+/// The same, with a probability that the product of an observation differs from its name.
 pub fn guides_with_strays(stray: f64) -> impl Strategy<Value = Guide> {
     (
         task(1..10, 0.2, stray),
@@ -207,7 +207,7 @@ impl Observation {
 }
 
 impl GuideStep {
-    /// The step in a document; `tasks` are those of the guide.
+    /// The step in a document. `tasks` are the tasks of the guide.
     pub fn message(&self, tasks: &[Task]) -> Step {
         let shown = |kind, title| document_step(kind, title).with_body("text");
         let made = match &self.kind {

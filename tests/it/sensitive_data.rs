@@ -1,6 +1,6 @@
-//! What callers send stays between them and the database. Marked texts, tokens and
-//! passwords go through every call of the contract, valid and invalid ones, while the
-//! service logs everything. No log line, metric, span or error holds a mark.
+//! Data of callers only reaches the database. Marked texts, tokens and passwords go through every
+//! call of the API, valid and invalid, while the service logs everything. No log line, metric, span
+//! or error contains a mark.
 
 mod caller;
 mod every_call;

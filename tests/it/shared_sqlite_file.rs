@@ -42,8 +42,8 @@ async fn two_servers_on_one_file_lose_no_write() {
     failure.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
-/// By its lock alone another process sees that a server uses the file. Without it, `sqlite3` deletes
-/// the write-ahead log when it ends, and the server's later writes with it. A process loses its lock
+/// Only a lock tells other processes that a server uses the file. Without it, `sqlite3` deletes the
+/// write-ahead log when it exits, and with it later writes of the server. A process loses its lock
 /// when it closes any descriptor of the file.
 #[test]
 fn a_server_keeps_the_file_locked_that_it_has_found() {

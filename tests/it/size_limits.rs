@@ -72,7 +72,7 @@ async fn a_step_too_large_to_return_is_refused(url: String) {
     assert_eq!(client.steps_with_bodies(&task.guid).await, [small]);
 }
 
-/// This holds for a step that is created without locks and, as a subtask step, under them.
+/// This applies to a step that is created without locks and, as a subtask step, with locks.
 #[apply(on_own_databases)]
 async fn a_task_takes_no_more_steps_than_it_can_be_returned_with(url: String) {
     let server = serve(&url).await;

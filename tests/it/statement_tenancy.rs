@@ -1,5 +1,5 @@
-//! Every statement of the service on PostgreSQL stays within an account, and the check
-//! finds one that does not.
+//! Every statement of the service on PostgreSQL stays within an account, and the check detects a
+//! violation.
 
 use sqlx::{Connection, PgConnection};
 

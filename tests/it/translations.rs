@@ -73,7 +73,7 @@ async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
         task_of(&guid).with_translations(in_language(tags[100], task_translation("one too many")));
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
-    // What was sent is checked, too.
+    // The sent values are checked, too.
     let mut sent = in_language(tags[100], TaskTranslation::default());
     sent.extend(in_language("de_DE", task_translation("malformed")));
     let update = task_of(&guid).with_translations(sent);

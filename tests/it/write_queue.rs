@@ -43,7 +43,7 @@ async fn write_to_a_held_database(
     server.wait_for_metrics("the writes wait", has_all).await;
     let answers = writes.join_all().await;
     holder.execute("ROLLBACK").await;
-    // It is behind all others in the queue.
+    // It is last in the queue.
     client.given_task(task("Last")).await;
     let stored = client.all_tasks().await;
     server.shut_down().await;
@@ -152,7 +152,7 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
     calls.shutdown().await;
 }
 
-/// Makes calls until there is no place for one. Those before it wait.
+/// Makes calls until one is rejected. Earlier calls wait.
 async fn is_refused(client: &Client) {
     let mut calls = JoinSet::new();
     let refused = until("a call is refused", async || {

@@ -16,11 +16,10 @@ use super::{
     contract::{self, message_of, proto_json},
 };
 
-/// How many calls are tested at the same time, each in accounts of its own.
+/// How many calls are tested concurrently, each in its own accounts.
 const CONCURRENT: usize = 6;
 
-/// Runs a check for every call of the catalogue. One that fails does not keep the others from
-/// being checked.
+/// Runs a check for every call of the catalog. A failure does not stop the others.
 pub async fn each_call(check: impl AsyncFn(&'static str, &'static Entry)) {
     let checks = stream::iter(&catalogue().calls).map(|(call, entry)| {
         let check = AssertUnwindSafe(check(call, entry)).catch_unwind();
@@ -75,7 +74,7 @@ impl Fixture {
         Ok(response(call, &answer))
     }
 
-    /// What the account can read, where it has every resource, but for where its changes end.
+    /// What the account, which has every resource, can read, except the end of its changes.
     pub async fn contents(&self) -> Contents {
         let mut contents = Contents::new();
         for (call, entry) in catalogue().calls.iter().filter(|(_, it)| !it.writes) {
@@ -129,7 +128,7 @@ pub async fn prepare(
     values
 }
 
-/// What is put in front of every free text of a request.
+/// The prefix of every free text of a request.
 #[derive(Clone, Copy)]
 pub struct Mark {
     pub text: &'static str,

@@ -51,7 +51,7 @@ pub struct Entry {
     pub scope: String,
     #[serde(default)]
     pub writes: bool,
-    /// The reasons with which it can fail, besides those of every call.
+    /// The reasons with which it can fail, in addition to the common ones.
     pub reasons: Vec<String>,
     /// Requests that are accepted. `example` is shown in docs/reference.md.
     pub requests: BTreeMap<String, Value>,
@@ -287,7 +287,7 @@ impl Catalogue {
         }
     }
 
-    /// The items, among them those of lists that parts are.
+    /// The expanded items. A text that stands for a list is replaced by its items.
     fn expand_list(&self, items: &[Value], values: &Values) -> Vec<Value> {
         let items = items
             .iter()

@@ -1,4 +1,4 @@
-//! A certificate authority of a test's own.
+//! A CA for a test.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use rustls::{
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::{Certificate, Identity};
 
-/// A certificate authority.
+/// A CA.
 pub struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
@@ -45,7 +45,7 @@ impl Authority {
         Self::make_self(CertificateParams::new([]).expect("names"), key)
     }
 
-    /// One with a name of its own.
+    /// A CA with a name.
     pub fn named(name: &str) -> Self {
         let mut params = CertificateParams::new([]).expect("names");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -74,7 +74,7 @@ impl Authority {
         self.make_with(CertificateParams::new([name.to_owned()]).expect("a name"))
     }
 
-    /// A certificate for this name that is valid from the first day of one year to that of
+    /// A certificate for this name that is valid from the first day of one year to the first day of
     /// another.
     pub fn make_between(&self, name: &str, first: i32, last: i32) -> Pair {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
@@ -83,7 +83,7 @@ impl Authority {
         self.make_with(params)
     }
 
-    /// The certificate of an authority for this name.
+    /// A CA certificate for this name.
     pub fn make_authority(&self, name: &str) -> Pair {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -121,7 +121,7 @@ impl Authority {
 }
 
 impl Pair {
-    /// TLS for a fake server with this certificate, which may be one that no client accepts.
+    /// TLS for a fake server with this certificate, which clients may reject.
     pub fn acceptor(&self) -> TlsAcceptor {
         let cert = CertificateDer::from_pem_slice(self.cert.as_bytes()).expect("a certificate");
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");

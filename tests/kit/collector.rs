@@ -51,7 +51,7 @@ impl Collector {
         listener.set_nonblocking(true).expect("a listener");
         let address = listener.local_addr().expect("its address");
         let (sender, received) = watch::channel(Vec::new());
-        // In its own thread, it goes on while a test blocks.
+        // It runs in its own thread, so a blocking test does not stop it.
         thread::spawn(move || runtime().block_on(serve(listener, sender)));
         Self { address, received }
     }

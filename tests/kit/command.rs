@@ -23,8 +23,7 @@ use super::{
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The binary that the tests run: the one that `EXPERTISE_TEST_BINARY` names, or that of this
-/// build.
+/// The binary that the tests run: `EXPERTISE_TEST_BINARY`, or the binary of this build.
 pub fn binary() -> PathBuf {
     let named = env::var_os("EXPERTISE_TEST_BINARY");
     named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
@@ -45,7 +44,7 @@ pub fn remove_settings(command: &mut process::Command) {
     }
 }
 
-/// A server, and an account on it that nobody else uses.
+/// A server, and an account that nothing else uses.
 pub struct Cli {
     pub server: String,
     pub account: String,
@@ -59,7 +58,7 @@ impl Cli {
             .env("EXPERTISE_ACCOUNT", &self.account)
     }
 
-    /// What a command shows in a terminal where somebody types these lines, and its exit code.
+    /// The output of a command in a terminal after typing these lines, and its exit code.
     pub fn answered(
         &self,
         typed: &str,
@@ -69,7 +68,7 @@ impl Cli {
         self.answered_after("", || (), typed, arguments, environment)
     }
 
-    /// The same; nothing is typed before this is shown and something else was done.
+    /// The same, but waits for this output and runs a function before typing.
     pub fn answered_after(
         &self,
         question: &str,
@@ -138,8 +137,8 @@ pub fn command(args: &[&str]) -> Command {
 
 /// A script of the shell instead of the binary.
 pub fn shell(script: &str) -> Command {
-    // By its path, as the standard library copies this whole process to look for a name in another
-    // PATH than its own.
+    // By its path, because the standard library would fork this whole process to look for a name in
+    // another PATH.
     program("/bin/sh".into(), &["-c", script])
 }
 
@@ -179,7 +178,7 @@ impl Command {
         self
     }
 
-    /// Runs in this directory instead of one of its own.
+    /// Runs in this directory instead of a new one.
     pub fn in_directory(mut self, directory: &Path) -> Self {
         self.command.current_dir(directory);
         self
@@ -207,7 +206,7 @@ impl Command {
         self.start().end()
     }
 
-    /// Runs it to its end beside the servers of the test's runtime.
+    /// Runs it to its end, while the servers of the test's runtime keep running.
     pub async fn run_in_background(self) -> CommandOutput {
         let running = tokio::task::spawn_blocking(|| self.run());
         running.await.expect("no panic")

@@ -36,7 +36,7 @@ pub enum Database {
 
 /// A test that runs on both databases: of calls, or of commands.
 pub trait DatabaseTest<Argument> {
-    /// Runs it with an account of its own.
+    /// Runs it with its own account.
     fn run_on(self, database: Database);
 }
 

@@ -28,8 +28,7 @@ pub fn documents_in(document: &TaskDocument) -> Vec<&TaskDocument> {
     found
 }
 
-/// Collects the path of each task by its id: of the document's own, and of those that its
-/// answers manage.
+/// Collects the paths of the document's task and of the tasks that its answers manage, by id.
 fn collect_paths(document: &TaskDocument, path: &str, paths: &mut BTreeMap<String, String>) {
     let own = document.task.iter().map(|task| &task.guid);
     let by_steps = document.steps.iter().map(|step| &step.task);

@@ -45,7 +45,7 @@ impl Exposition {
         exposition
     }
 
-    /// The metrics by name; labels without those of a histogram's buckets.
+    /// The metrics by name, without the labels of histogram buckets.
     pub fn families(&self) -> BTreeMap<String, Family> {
         let mut families = self.families.clone();
         for family in families.values_mut() {

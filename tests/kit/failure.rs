@@ -54,7 +54,7 @@ pub fn code_of(reason: &str) -> Code {
     }
 }
 
-/// An error, as a client reads it.
+/// An error as a client sees it.
 #[derive(Debug)]
 pub struct Failure {
     pub code: Code,
@@ -155,8 +155,8 @@ impl Failure {
         self
     }
 
-    /// Asserts INVALID_ARGUMENT with exactly these violations, in any order, each with
-    /// a description. The reason of the error is that of its first violation.
+    /// Asserts INVALID_ARGUMENT with exactly these violations, in any order, each with a
+    /// description. The error has the reason of its first violation.
     #[track_caller]
     pub fn violates(&self, expected: &[(&str, &str)]) -> &Self {
         let first = self.violations().first().map_or("", |first| first.1);

@@ -37,7 +37,7 @@ pub struct Http2Response {
     /// The status code of HTTP.
     pub http: u16,
     pub headers: http::HeaderMap,
-    /// `None` where there is no gRPC status.
+    /// `None` without a gRPC status.
     pub status: Option<Status>,
     /// The message with its prefix, if there is one.
     pub body: Bytes,
@@ -50,7 +50,7 @@ impl Http2Response {
         self.status.clone().expect("a status")
     }
 
-    /// The code and reason of an error, which must be one of the contract.
+    /// The code and reason of an error, which the API must define.
     #[track_caller]
     pub fn refusal(&self) -> (Code, String) {
         let status = self.status();
@@ -101,7 +101,7 @@ impl Http2Connection {
         Self { address, streams }
     }
 
-    /// Sends a gRPC request with these headers beside those that gRPC requires.
+    /// Sends a gRPC request with these headers in addition to the required ones.
     pub async fn call(
         &self,
         path: &str,
@@ -117,8 +117,8 @@ impl Http2Connection {
         answer.await.expect("an answer")
     }
 
-    /// Makes a whole call of the contract, such as `TaskService/GetTask`, and waits for its
-    /// response, or for the error that ends its stream.
+    /// Makes a complete call, such as `TaskService/GetTask`, and waits for its response, or for the
+    /// error that ends its stream.
     pub async fn try_call(
         &self,
         method: &str,
@@ -133,7 +133,7 @@ impl Http2Connection {
         .await
     }
 
-    /// Makes such a call and waits for the head of its response. The rest is not read.
+    /// Makes a complete call, and only reads the head of its response.
     pub async fn begin_call(
         &self,
         method: &str,
@@ -195,7 +195,7 @@ impl Http2Connection {
         let (response, _stream) = self.start(request, bytes, end).await?;
         let (head, mut body) = response.await?.into_parts();
         if head.headers.contains_key("grpc-status") {
-            // Clients of gRPC's C core take nothing behind it, not even an empty frame.
+            // Clients of gRPC's C core accept nothing after it, not even an empty frame.
             assert!(body.is_end_stream(), "{head:?} do not end the stream");
         }
         let mut received = BytesMut::new();
@@ -238,7 +238,7 @@ pub fn framed(message: &[u8]) -> Vec<u8> {
     [&prefix(0, message.len())[..], message].concat()
 }
 
-/// A message of the contract with its prefix.
+/// A message with its prefix.
 pub fn framed_message(message: &impl Message) -> Bytes {
     framed(&message.encode_to_vec()).into()
 }

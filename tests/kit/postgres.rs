@@ -1,5 +1,5 @@
-//! PostgreSQL clusters: one that the tests of a run share, and those that a test stops
-//! and starts.
+//! PostgreSQL clusters: one that all tests of a run share, and private ones that a test stops and
+//! starts.
 
 use std::{
     env, fs,
@@ -46,8 +46,8 @@ pub fn shared_cluster() -> &'static Cluster {
     CLUSTER.get_or_init(|| Cluster::start("shared.cluster", &settings))
 }
 
-/// A private cluster on a port of its own. It is stopped when this is dropped; its
-/// directory is removed with the run's.
+/// A private cluster on its own port. It is stopped when this is dropped. Its directory is removed
+/// with the directory of the run.
 pub struct Cluster {
     binaries: PathBuf,
     owner: Owner,
@@ -73,7 +73,7 @@ impl Cluster {
         Self::start_if_installed(name, settings).unwrap_or_else(|| cannot_run_without("PostgreSQL"))
     }
 
-    /// The same; `None` where PostgreSQL is not installed.
+    /// The same; `None` if PostgreSQL is not installed.
     pub fn start_if_installed(name: &str, settings: &[&str]) -> Option<Self> {
         let (binaries, owner) = (binaries()?, Owner::for_a_cluster()?);
         let home = Scratch::of_this_run().path(name);
@@ -117,7 +117,7 @@ impl Cluster {
         standby
     }
 
-    /// The address of the database `postgres`, as its superuser.
+    /// The URL of the database `postgres` for its superuser.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -254,7 +254,7 @@ fn binaries() -> Option<PathBuf> {
         .find(|directory| {
             directory.join("initdb").is_file() && directory.join("postgres").is_file()
         })?;
-    // `initdb` may be a link: the other programs are beside its target.
+    // `initdb` may be a link. The other programs are next to its target.
     let initdb = found.join("initdb").canonicalize().ok()?;
     initdb.parent().map(Path::to_path_buf)
 }
@@ -267,7 +267,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Ourselves, or `postgres` when we are root; `None` where there is no such user.
+    /// The current user, or `postgres` if that is root; `None` if there is no such user.
     pub fn for_a_cluster() -> Option<Self> {
         let id = |arguments: &[&str]| -> Option<u32> {
             let output = Command::new("id").args(arguments).output().ok()?;
@@ -288,7 +288,7 @@ impl Owner {
         if let Self::Other { uid, gid } = self {
             command.uid(*uid).gid(*gid);
         }
-        // In its own process group, an interrupt from the terminal does not reach it.
+        // In its own process group, it gets no interrupts from the terminal.
         command
             .process_group(0)
             .stdin(Stdio::null())
@@ -307,8 +307,8 @@ impl Owner {
 
 /// A port that nobody listened on a moment ago.
 pub fn free_port() -> u16 {
-    // Linux gives ports from 32768 on to clients, and to servers that ask for any. So nobody else takes
-    // one of these before it is used.
+    // Linux assigns ports from 32768 to clients and to servers that request any port. So nothing
+    // else uses a lower port.
     let candidate = || 10_000 + (uuid::Uuid::new_v4().as_u128() % 22_000) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let free = std::iter::repeat_with(candidate).find(is_free);
@@ -366,7 +366,7 @@ pub fn make_database_in(url: &str, name: &str) -> String {
     with_database(url, name)
 }
 
-/// Copies a database that nobody is connected to, within its server; the URL of the copy.
+/// Copies a database without connections within its server. Returns the URL of the copy.
 pub fn copy_database(url: &str, name: &str) -> String {
     let source = url.parse::<http::Uri>().expect("the URL of a database");
     let source = source.path().trim_start_matches('/');
@@ -409,7 +409,7 @@ async fn make_database(url: &str, name: &str) {
         .expect("a database of our own");
 }
 
-/// Runs a future on a thread of its own, as the caller may be in a runtime.
+/// Runs a future on its own thread, because the caller may be in a runtime.
 pub fn in_a_runtime<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         scope

@@ -1,4 +1,4 @@
-//! How a property is checked: many cases, each in an account of its own.
+//! Checks properties with many cases, each in its own account.
 
 use std::{env, fmt::Debug};
 
@@ -17,8 +17,8 @@ use super::{
 /// Repeats the cases of a run that failed.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// Checks the property with every case that the strategy makes, each in an account of its own. It
-/// panics with the smallest case that breaks it, and the seed of all.
+/// Checks the property with every case of the strategy, each in its own account. Panics with the
+/// smallest failing case and the seed.
 pub fn check<S, P, F>(database: Database, strategy: S, cases: u32, property: P)
 where
     S: Strategy,
@@ -36,7 +36,7 @@ where
     database.check_statements();
 }
 
-/// The same for a check that panics when the property is broken.
+/// The same, for a check that panics if the property does not hold.
 pub fn check_cases<S>(strategy: S, cases: u32, holds: impl Fn(S::Value))
 where
     S: Strategy,

@@ -18,8 +18,7 @@ use super::databases::runtime;
 /// The message CommandComplete of PostgreSQL after a COMMIT: its kind, its length, and the command.
 const COMMITTED: &[u8] = b"C\0\0\0\x0bCOMMIT\0";
 
-/// Forwards bytes between a port of its own and another. When this is dropped, its
-/// connections are cut.
+/// Forwards bytes between its own port and another. Dropping it cuts its connections.
 pub struct Relay {
     address: SocketAddr,
     state: watch::Sender<State>,
@@ -39,7 +38,7 @@ struct State {
     epoch: u64,
     /// Connections of earlier epochs are cut.
     cut_before: u64,
-    /// On connections of earlier epochs nothing is forwarded any more.
+    /// Connections of earlier epochs no longer forward anything.
     silent_before: u64,
 }
 
@@ -76,7 +75,7 @@ impl Relay {
             cut_before: 0,
             silent_before: 0,
         });
-        // In its own thread, it goes on while a test blocks.
+        // It runs in its own thread, so a blocking test does not stop it.
         thread::spawn(move || {
             runtime().block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
@@ -116,7 +115,7 @@ impl Relay {
         self.state.send_modify(|state| state.held = true);
     }
 
-    /// Forwards again, and first what was held.
+    /// Resumes forwarding, beginning with the held bytes.
     pub fn resume(&self) {
         self.state.send_modify(|state| state.held = false);
     }
@@ -130,8 +129,7 @@ impl Relay {
         });
     }
 
-    /// Leaves the present connections open and silent for ever, as a host that has
-    /// gone away does; new ones are forwarded.
+    /// Keeps current connections open and silent, like a lost host. New connections are forwarded.
     pub fn abandon(&self) {
         self.state.send_modify(|state| {
             state.epoch += 1;

@@ -10,9 +10,9 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
-/// Reads entries `SIGNAL:PID` until the pipe closes, as it does when the test
-/// process ends in whatever way; `-SIGNAL:PID` removes one. Then it sends each
-/// process its signal, and SIGKILL to those that run on, and removes the directory.
+/// Reads entries `SIGNAL:PID` until the pipe closes, which it does however the test process ends.
+/// `-SIGNAL:PID` removes an entry. Then it sends each process its signal, sends SIGKILL to
+/// processes that are still running, and removes the directory.
 const WATCHDOG: &str = r#"
 entries=' '
 while read -r line; do
@@ -36,7 +36,7 @@ done
 rm -rf "$1"
 "#;
 
-/// A directory of this run alone.
+/// The private directory of this run.
 pub struct Scratch {
     directory: PathBuf,
     watchdog: Mutex<ChildStdin>,
@@ -49,7 +49,7 @@ impl Scratch {
         SCRATCH.get_or_init(Self::new)
     }
 
-    // The watchdog outlives this process, so nobody here can wait for it.
+    // The watchdog outlives this process, so nothing here can wait for it.
     #[allow(clippy::zombie_processes)]
     fn new() -> Self {
         let directory = tempfile::Builder::new()
@@ -63,7 +63,7 @@ impl Scratch {
         let mut watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(&directory)
-            // In its own process group, an interrupt from the terminal does not reach it.
+            // In its own process group, it gets no interrupts from the terminal.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -46,7 +46,7 @@ impl Settings {
             .set("EXPERTISE_DATABASE_URL", database_url)
     }
 
-    /// Sets a variable, also one that was set before.
+    /// Sets a variable, even if it was already set.
     pub fn set(mut self, name: &str, value: impl Display) -> Self {
         self.0.retain(|(known, _)| known != name);
         self.0.push((name.to_owned(), value.to_string()));
@@ -157,7 +157,7 @@ impl TestServer {
         let mut child = SupervisedChild::spawn(&mut program, EndSignal::Kill);
         let stdout = BufReader::new(child.take_stdout().expect("it is piped"));
         let (sender, lines) = mpsc::channel();
-        // Read to the end, because the server fails to write where nobody reads.
+        // Read to the end, because writes of the server fail without a reader.
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 let _ = sender.send(line);

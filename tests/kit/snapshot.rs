@@ -15,13 +15,13 @@ pub fn text(message: &Value) -> String {
     number_ids(&pretty)
 }
 
-/// A message of this name with all its fields, but for absent optional ones.
+/// A message with this name and all its fields, except absent optional ones.
 pub fn message(name: &str, message: &impl Message) -> Value {
     let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());
     shown(&message.expect("the message"))
 }
 
-/// The same for a message that knows its fields.
+/// The same, for a message that knows its fields.
 pub fn shown(message: &DynamicMessage) -> Value {
     let options = SerializeOptions::new()
         .skip_default_fields(false)

@@ -40,7 +40,7 @@ struct Watched {
     state: Mutex<LogState>,
 }
 
-/// What was read of a log.
+/// The part of a log that was read.
 struct LogState {
     /// How many bytes were read.
     offset: u64,
@@ -50,8 +50,8 @@ struct LogState {
     statements: BTreeSet<String>,
 }
 
-/// Checks from now on what the service asks this database. Earlier statements, such as
-/// those of migrations, may concern every account.
+/// Checks the statements of the service on this database from now on. Earlier statements, such as
+/// migrations, may affect every account.
 pub fn watch(url: &str, database: &str, log: &Path) {
     let offset = fs::metadata(log).expect("the log").len();
     let state = LogState {
@@ -68,10 +68,10 @@ pub fn watch(url: &str, database: &str, log: &Path) {
     assert!(WATCHED.set(watched).is_ok(), "it is watched already");
 }
 
-/// Checks the statements since the last time, those of other tests too.
+/// Checks the statements since the last check, including statements of other tests.
 ///
 /// # Panics
-/// When a statement does not stay within an account, whichever test has caused it.
+/// If a statement does not stay within an account, whichever test caused it.
 pub fn assert_statements_stay_within_an_account() {
     let Some(watched) = WATCHED.get() else { return };
     let mut faults = String::new();
@@ -136,7 +136,8 @@ impl Watched {
     }
 }
 
-/// What is wrong with the account that a statement writes: a row has one from its insertion on.
+/// The problem with the account that a statement writes. A row keeps its account from its
+/// insertion.
 pub fn written_account_fault(sql: &str) -> Option<&'static str> {
     let assigned = sql.split(" SET ").skip(1);
     let mut assigned = assigned.map(|rest| rest.split(" WHERE ").next().unwrap_or_default());

@@ -28,12 +28,12 @@ pub fn shown_in(columns: usize, command: &str, environment: &[(&str, &str)]) -> 
     shown.replace('\r', "")
 }
 
-/// What a command shows in a terminal where somebody types these lines, and its exit code.
+/// The output of a command in a terminal after typing these lines, and its exit code.
 pub fn answered(typed: &str, command: &str, environment: &[(&str, &str)]) -> (String, Option<i32>) {
     answered_after("", || (), typed, command, environment)
 }
 
-/// The same; nothing is typed before this is shown and something else was done.
+/// The same, but waits for this output and runs a function before typing.
 pub fn answered_after(
     question: &str,
     meanwhile: impl FnOnce(),

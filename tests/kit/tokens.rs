@@ -19,7 +19,7 @@ pub const ISSUER: &str = "https://issuer.test";
 pub const AUDIENCE: &str = "expertise";
 pub const SECRET: &str = "a secret of these tests, 32 bytes or more";
 
-/// A key for tests alone.
+/// A key that is only for tests.
 const RSA_PRIVATE: &str = include_str!("keys/rsa_private.pem");
 const RSA_PUBLIC: &str = include_str!("keys/rsa_public.pem");
 
@@ -49,7 +49,7 @@ impl Signer {
         }
     }
 
-    /// Always the same key, as ring cannot generate RSA keys.
+    /// Always the same key, because ring cannot generate RSA keys.
     pub fn rsa() -> Self {
         let der = PrivatePkcs8KeyDer::from_pem_slice(RSA_PRIVATE.as_bytes()).expect("a key");
         let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).expect("a key");
@@ -148,8 +148,8 @@ impl Signer {
     }
 }
 
-/// A token of this header and these claims, signed by this key whatever algorithm the
-/// header names.
+/// A token with this header and these claims, signed by this key regardless of the algorithm in the
+/// header.
 pub fn sign(signer: &Signer, header: &Value, claims: &Value) -> String {
     let message = format!(
         "{}.{}",

@@ -26,7 +26,7 @@ use super::{
     server::{Settings, TestServer},
 };
 
-/// With the value `overwrite`, what is printed replaces what the pages show.
+/// With the value `overwrite`, the printed output replaces the output on the pages.
 const ACCEPT: &str = "SNAPSHOTS";
 
 /// Begins a case.
@@ -93,8 +93,8 @@ pub fn check(name: &str) {
     );
 }
 
-/// The server that a page has for itself, on its own database, with the settings that it names
-/// in `<!-- server: NAME=VALUE … -->`.
+/// The private server of a page, on its own database, with the settings in `<!-- server: NAME=VALUE
+/// … -->`.
 fn own_server(name: &str, head: &str) -> Option<TestServer> {
     let (_, settings) = head.split_once("<!-- server: ")?;
     let (settings, _) = settings.split_once(" -->").expect("its end");
@@ -105,7 +105,7 @@ fn own_server(name: &str, head: &str) -> Option<TestServer> {
     Some(TestServer::start_blocking(&settings))
 }
 
-/// A case of a page. It has a directory and an account of its own.
+/// A case of a page, with its own directory and account.
 struct Case<'a> {
     directory: TempDir,
     values: Values<'a>,

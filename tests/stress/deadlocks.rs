@@ -87,8 +87,8 @@ impl Guide {
         }
     }
 
-    /// Writes each step in both languages in one call, with texts that are always new. When no
-    /// work is listed, that of the round before is written again.
+    /// Writes each step in both languages in one call, with new texts. If no work is listed, writes
+    /// the work of the previous round again.
     async fn translate(self, number: usize) {
         let mut work = Vec::new();
         for round in 0..ROUNDS {

@@ -1,6 +1,5 @@
-//! Several servers on one database, each a process of its own: they return the
-//! same data, start at the same moment, and accept page tokens, request ids and etags of one
-//! another.
+//! Several server processes on one database. They return the same data, can start concurrently, and
+//! accept each other's page tokens, request ids and etags.
 
 mod histories;
 mod shared_state;
@@ -46,7 +45,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts them on an empty database of their own.
+    /// Starts them on their own empty database.
     fn start(name: &str) -> Self {
         let url = shared_cluster().make_database(name);
         let server = |which: &str| {

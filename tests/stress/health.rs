@@ -1,4 +1,4 @@
-//! The health of a server, as a load balancer reads it.
+//! The health of a server as a load balancer sees it.
 
 use std::{
     net::SocketAddr,
@@ -26,7 +26,7 @@ const SERVICES: [&str; 9] = [
     "expertise.v1.IndexService",
 ];
 
-/// A client of the health service, with a connection of its own.
+/// A client of the health service with its own connection.
 pub struct Health(HealthClient<Channel>);
 
 impl Health {

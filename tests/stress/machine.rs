@@ -4,8 +4,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Held exclusively by tests that measure throughput, times or memory: whatever runs
-/// beside them would be measured too. Held together by all other tests.
+/// Tests that measure throughput, times or memory hold it exclusively, because concurrent work
+/// would distort them. All other tests share it.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 /// The right to use the machine until this is dropped.
@@ -18,7 +18,7 @@ pub enum MachineLock {
     },
 }
 
-/// For a test that runs beside others.
+/// For a test that runs concurrently with others.
 pub fn shared() -> MachineLock {
     let guard = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
     MachineLock::Shared { _guard: guard }

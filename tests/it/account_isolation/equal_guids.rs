@@ -1,4 +1,4 @@
-//! Two accounts whose rows have equal ids: each read sees those of its account alone.
+//! Two accounts whose rows have equal ids. Each read only sees its own account.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,7 @@ async fn make_resources(client: &Client) {
     client.given_role(text).await;
 }
 
-/// Everything that an account can read, as text, with what there is to translate to its
-/// own language and to the other's.
+/// Everything that an account can read, as text, with its translation work for both languages.
 async fn everything(client: &Client, languages: [&str; 2]) -> String {
     let tasks = client.tasks_with_steps().await;
     let mut alone = Vec::new();

@@ -1,5 +1,5 @@
-//! Every field of every call that can name a resource: a resource of another account answers like
-//! one that does not exist, and does not change. `tests/calls.json` says what the fields name.
+//! Every field of every call that can name a resource. A resource of another account behaves like a
+//! missing one, and does not change. `tests/calls.json` says what the fields name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,8 +118,7 @@ struct Check<'a> {
     entry: &'static Entry,
     named: &'a NamingField,
     other: &'a OtherAccount,
-    /// Calling accounts, by requests. No call has changed what is in them, so that each finds the same
-    /// resources.
+    /// The calling accounts, by request. No call has changed them, so each has the same resources.
     callers: BTreeMap<String, Fixture>,
 }
 

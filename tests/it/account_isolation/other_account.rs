@@ -1,4 +1,4 @@
-//! The account whose resources are named by another one.
+//! The account whose resources another account names.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::kit::{
     prelude::*,
 };
 
-/// In every text of the other account, and in no other.
+/// Part of every text of the other account, and of no other text.
 const SECRET: Mark = Mark {
     text: "sealed7ledger",
     key: "sealed7k",
     long_bodies: false,
 };
-/// The alias of a revision of the other account alone.
+/// An alias that only the other account has.
 const SECRET_ALIAS: &str = "sealed7alias";
 
 pub struct OtherAccount {

@@ -54,7 +54,7 @@ impl CallResult {
         }
     }
 
-    /// Everything that it holds, as one text.
+    /// All its values, as one text.
     pub fn text(&self) -> String {
         match self {
             Self::Response(response) => response.to_string(),

@@ -97,7 +97,7 @@ async fn an_export_is_previewed_like_its_guide_with_its_own_ids(client: Client) 
     assert!(!link.is_empty());
     let root = document.task.as_ref().expect("a task");
     assert_eq!((root.guid.as_str(), root.etag.as_str()), (&*task.guid, ""));
-    // Etags and fingerprints are of what is stored.
+    // Only stored guides have etags and fingerprints.
     for preview in [&mut stored, &mut document] {
         preview.fingerprint.clear();
         preview.task.as_mut().expect("a task").etag.clear();
@@ -135,7 +135,7 @@ async fn findings_of_an_export_have_its_ids(client: Client) {
 async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {
     let stored = client.imported(named("Guide", CLEAN)).await;
     let mut changed = client.exported(&stored.guid).await;
-    // Nothing reads the new name, and nothing sets the old one any more.
+    // Nothing reads the new name, and nothing sets the old one.
     changed.steps[0].feedback_config[0].name = "lamp".to_owned();
     let mut without_readers = client.exported(&stored.guid).await;
     without_readers.steps.drain(1..3);

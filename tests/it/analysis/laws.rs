@@ -1,4 +1,4 @@
-//! What holds for every guide. The evaluators here are written from the contract alone.
+//! Laws for all guides. The evaluators here are written only from the documentation of the API.
 
 mod evaluator;
 mod findings;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{CLEAN, fact, named, of_rule, of_variable, rules, validated};
 use crate::{cases::guide, kit::prelude::*};
 
-/// Nothing is said about `nobody`: an observation that was not read may set it.
+/// There is no finding about `nobody`, because an observation that was not read may set it.
 #[apply(on_both_databases)]
 async fn a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding(client: Client) {
     let many = "ask used: on, off\n".repeat(2_100);
@@ -122,7 +122,7 @@ async fn managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_
     assert!(steps.contains(&&managed[4].steps[0]), "{found:#?}");
 }
 
-/// What speaks of walkthroughs is checked all the same.
+/// Rules about walkthroughs are still checked.
 #[apply(on_one_database)]
 async fn of_more_than_a_hundred_languages_a_hundred_are_checked(client: Client) {
     let all = tags(101);
@@ -161,7 +161,7 @@ async fn texts_and_lists_of_a_finding_are_cut(client: Client) {
     assert_eq!(missing.as_array().map(Vec::len), Some(100));
 }
 
-/// Of each type of step: each text is lacking alone, and is there alone.
+/// For each type of step: each text is the only missing one, and the only present one.
 #[apply(on_one_database)]
 async fn each_text_that_a_translation_lacks_is_missing(client: Client) {
     const TEXTS: [(&str, &str); 4] = [

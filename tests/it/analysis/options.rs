@@ -105,7 +105,7 @@ async fn counts_are_those_of_the_whole_guide(client: Client) {
     assert_eq!(counts(&response), [1, 1, 1, 0]);
 }
 
-/// 400 conditions of 1,000 values each that are no answers.
+/// 400 conditions, each with 1,000 values that are not answers.
 #[apply(on_one_database)]
 async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) {
     let mut steps = "ask light: on, off\n".to_owned();

@@ -211,7 +211,7 @@ async fn made_up_key_ids_do_not_flood_the_issuer() {
             assert_refused(outcome);
         }
     }
-    // One at start, one at once, and one each ten seconds.
+    // One fetch at startup, one immediately, and one every ten seconds.
     let most = 3 + begun.elapsed().as_secs() / 10;
     let fetches = issuer.fetches() as u64;
     assert!((2..=most).contains(&fetches), "{fetches} fetches");
@@ -289,7 +289,7 @@ async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
     }
     assert!(!waiting.is_finished(), "it waits for the issuer");
 
-    // A fetch has its own time-out, far shorter than the call's.
+    // A fetch has its own timeout, which is far shorter than the call's.
     assert_refused(in_time("an answer", waiting).await.expect("it ends"));
 }
 

@@ -228,7 +228,7 @@ async fn the_log_says_why_a_token_is_not_accepted() {
             "claim scope is not a string",
         ),
     ];
-    // At `info` each cause has one line in ten seconds, whatever callers send.
+    // At `info`, each cause has one line per ten seconds, regardless of what callers send.
     for (level, lines) in [("info", 1), ("debug", 2)] {
         let args = [
             "--listen=127.0.0.1:0",

@@ -56,7 +56,7 @@ async fn with_a_client_ca_clients_need_its_certificate() {
         .expect("it is still served");
 }
 
-/// Waits until new connections get a certificate of this authority, a few seconds at most.
+/// Waits a few seconds until new connections get a certificate of this CA.
 async fn wait_until_served_by(server: &TestServer, authority: &Authority) {
     let trusting = trusting(authority);
     until("the new certificate", async || {
@@ -83,7 +83,8 @@ async fn a_renewed_certificate_is_used_by_new_connections() {
 #[tokio::test]
 async fn files_that_cannot_be_used_keep_the_old_certificate() {
     let (old, new) = (Authority::new(), Authority::new());
-    // The last one is the key of another certificate, as between the two writes of a renewal.
+    // The last one is the key of another certificate, as happens between the two writes of a
+    // renewal.
     let cut = |tls: &TlsFiles| std::fs::write(&tls.cert, &old.pem()[..100]).expect("a file");
     let remove = |tls: &TlsFiles| std::fs::remove_file(&tls.key).expect("a file");
     let unpair =

@@ -138,7 +138,7 @@ fn joined(values: &[Value], separator: &str, line: impl Fn(&Value) -> String) ->
     values.iter().map(line).collect::<Vec<_>>().join(separator)
 }
 
-/// One line for each finding, `none`, and what is suppressed or undecided.
+/// One line per finding, or `none`, followed by the suppressed and undecided ones.
 pub fn findings(names: &Names<'_>, rules: &Value, response: &Value, hints: bool) -> Vec<String> {
     let found = list(&response["findings"]);
     let ids: BTreeSet<&str> = found.iter().map(|finding| text(finding, "id")).collect();
@@ -301,7 +301,7 @@ fn previewed(what: &str, shown: &Value, title: &Value) -> Vec<String> {
     lines
 }
 
-/// A text with what is said of its language.
+/// A text and the note about its language.
 fn with_language(shown: &Value) -> String {
     let mut marks = vec![text(shown, "language")];
     for mark in ["fallback", "outdated"] {

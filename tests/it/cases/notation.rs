@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::dependencies::{cut, group, literal, quoted, split};
 use crate::kit::sample::PRODUCT;
 
-/// A guide, and what is done with it.
+/// A guide and what to do with it.
 pub struct Case {
     pub line: usize,
     pub name: String,
@@ -40,7 +40,7 @@ impl Action {
     }
 }
 
-/// What is wrong with a line.
+/// The problem with a line.
 #[derive(Debug)]
 pub struct Wrong {
     pub line: usize,
@@ -188,8 +188,8 @@ fn steps(lines: &[Line<'_>], guides: &Guides<'_>) -> Result<Vec<Value>, Wrong> {
     Ok(steps)
 }
 
-/// Appends a step or those of a guide, or changes a step: `+2 STEP` puts one before the step 2,
-/// `=2 STEP` replaces it, `-2` removes it.
+/// Appends a step or the steps of a guide, or changes a step: `+2 STEP` inserts a step before step
+/// 2, `=2 STEP` replaces step 2, and `-2` removes it.
 fn change(steps: &mut Vec<Value>, line: &Line<'_>, guides: &Guides<'_>) -> Result<(), Wrong> {
     let (change, rest) = line.text.split_once(' ').unwrap_or((line.text, ""));
     let step = |text| step(text, line, guides);

@@ -28,7 +28,7 @@ const UNTOLD: [&str; 5] = [
 struct Told {
     kind: ChangeKind,
     etag: String,
-    /// `None` for what was deleted.
+    /// `None` if it was deleted.
     time: Option<Timestamp>,
     fields: Vec<String>,
     step_count: usize,
@@ -56,7 +56,7 @@ impl Told {
     }
 }
 
-/// What is told about each task, and about each of its steps.
+/// The changes of each task, and of each of its steps.
 type Differences = BTreeMap<(String, String), Told>;
 
 /// The fields in which two states of a task or step differ.
@@ -83,7 +83,7 @@ fn differing_fields(name: &str, [before, after]: [&impl Message; 2]) -> Vec<Stri
     differing.into_iter().collect()
 }
 
-/// Tasks and steps by their ids, as a reader keeps them.
+/// The copy of a reader: tasks and steps by their ids.
 #[derive(Default, PartialEq, Debug)]
 pub struct Copy {
     tasks: BTreeMap<String, Task>,
@@ -106,7 +106,7 @@ impl Copy {
             .extend(steps.into_iter().map(|step| (step.guid.clone(), step)));
     }
 
-    /// Reads what a change names. What is gone by now is deleted by a later change.
+    /// Reads what a change names. If it no longer exists, a later change deletes it.
     pub async fn follow(&mut self, client: &Client, change: &Change) {
         let task = client.get_task(&change.task).await.ok();
         match change.kind() {
@@ -219,9 +219,9 @@ impl Copy {
     }
 }
 
-/// Each write tells all that differs afterwards, once, in one transaction. The copy of a reader that
-/// follows from before the first write, and that of one that begins in the middle and meets every
-/// change of its second half twice, equal what is stored.
+/// Each write reports all differences once, in one transaction. Two copies equal the stored state:
+/// the copy of a reader that follows from the beginning, and the copy of a reader that begins in
+/// the middle and gets every change of the second half twice.
 #[apply(property_on_both_databases)]
 #[cases(8, vec(write(), 1..24))]
 async fn changes_are_what_differs(client: Client, writes: Vec<Write>) {

@@ -1,4 +1,4 @@
-//! Changes that are no longer kept, and databases that are not what they were.
+//! Changes that are no longer kept, and databases that were restored or replaced.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::kit::{
     sql::SqlConnection,
 };
 
-/// Writes of a server until it deletes what is too old.
+/// Writes until the server deletes old changes.
 const WRITES: usize = 256;
 
 fn behind(cursor: &str) -> ListChangesRequest {
@@ -49,9 +49,9 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     rename(WRITES).await;
     let expired = async || busy.call(behind(&start)).await.err();
     is_expired(until("the oldest changes are deleted", expired).await);
-    // What is kept begins behind what was deleted; the newest change is there.
+    // The kept changes begin after the deleted ones, and include the newest change.
     let oldest = changes_from(ChangeStart::Oldest).with(|it| it.page_size = 500);
-    // While somebody else puts changes in order, a page is not caught up.
+    // A page is not caught up while another reader puts changes in order.
     let caught_up = async || {
         let page = busy.call(oldest.clone()).await.accepted();
         page.caught_up.then_some(page)
@@ -62,7 +62,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
         newest.etag,
         busy.get_task(&guide.guid).await.accepted().etag
     );
-    // What was deleted is counted once the deletion is committed.
+    // Deleted changes are counted once the deletion is committed.
     let counted = async || {
         let pruned = server.metrics().await;
         let pruned = pruned.sum("expertise_pruned_changes_total", &[]) as usize;
@@ -71,7 +71,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let pruned = until("the deleted changes are counted", counted).await;
     assert_eq!(pruned + kept.changes.len(), WRITES - 2);
     assert_eq!(busy.changes_after(&newest.cursor).await.0, []);
-    // Nothing is missing behind the last one that was deleted.
+    // No change is missing after the last deleted one.
     let [.., before, last] = &read[..pruned] else {
         panic!("{pruned} were deleted");
     };
@@ -84,7 +84,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let output = cli.command(&["changes", "--since", &before.cursor]);
     let output = output.run_in_background().await;
     output.fails_with(1, &["CURSOR_EXPIRED", "changes --since oldest"]);
-    // The cursor of an account that writes nothing goes on for ever.
+    // The cursor of an account without writes never expires.
     let page = quiet.call(behind(&cursor_of_quiet)).await.accepted();
     assert!(page.changes.is_empty() && page.caught_up);
     assert_eq!(quiet.changes_after(&first_of_quiet).await.0.len(), 1);
@@ -99,7 +99,7 @@ async fn what_is_younger_than_the_retention_is_kept() {
     for number in 1..WRITES {
         client.rename(&guide.guid, format!("Guide {number}")).await;
     }
-    // What is too old is deleted by the transaction that puts the others in order.
+    // Old changes are deleted by the transaction that puts the others in order.
     let sequenced = "expertise_sequenced_changes_total";
     let metrics = server.wait_for_metrics("changes are put in order", |metrics| {
         metrics.sum(sequenced, &[]) > 0.0
@@ -138,7 +138,8 @@ async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
         }
         created
     });
-    // It reads slower than is written, so that it falls behind what is kept. Each gap begins a run.
+    // It reads more slowly than the writers write, so its cursor expires. Each gap starts a new
+    // run.
     let mut runs = vec![Vec::new()];
     loop {
         let is_last = writing.is_finished();
@@ -177,8 +178,8 @@ async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
     server.shut_down().await;
 }
 
-/// A cursor of what happened after the copy was made, and one from before; then the copy is served,
-/// and changed until its feed is longer than that of the original.
+/// One cursor from after the copy was made, and one from before. Then the copy is served, and
+/// changed until its feed is longer than the original's.
 async fn a_copy_is_noticed(original: &str, copied: impl AsyncFnOnce() -> String) {
     let server = TestServer::start(with_metrics(original)).await;
     let client = server.client();

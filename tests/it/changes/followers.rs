@@ -75,14 +75,13 @@ impl Fleet {
     }
 }
 
-/// What a writer was told that it wrote, in its order: ids, and etags, which are empty for what was
-/// deleted.
+/// What a writer has written, in order: ids, and etags, which are empty for deletions.
 type Written = Vec<(String, String)>;
 
 struct Writer {
     client: Client,
     rng: Rng,
-    /// A guide of its own, and one that all writers change.
+    /// Its own guide, and a guide that all writers change.
     guides: [String; 2],
     steps: Vec<String>,
     written: Written,
@@ -153,7 +152,7 @@ impl Writer {
             (8, _) => {
                 let mut request = Request::new(import_of(document(&title, Vec::new())));
                 request.set_timeout(Duration::from_millis(40));
-                // Whether it is written, nobody knows but the feed.
+                // Only the feed knows whether it was written.
                 let _ = self.client.send(request).await;
             }
             _ => {
@@ -237,7 +236,7 @@ async fn readers_follow_all_writers(url: String) {
     let count = changes.len();
     let writes: usize = written.iter().map(Vec::len).sum();
     println!("{count} changes, {writes} writes");
-    // Each entry says how many its write has, as far as a window of them cuts the write.
+    // Each entry has the number of entries of its write, even if a window cuts the write.
     let wrong_sizes = "SELECT count(*) FROM (SELECT transaction_id FROM changes \
         GROUP BY transaction_id \
         HAVING min(transaction_size) <> count(*) OR max(transaction_size) <> count(*)) wrong";
@@ -246,7 +245,7 @@ async fn readers_follow_all_writers(url: String) {
     fleet.shut_down().await;
 }
 
-/// Nobody reads the feed meanwhile, so that all changes are put in order at once.
+/// Nobody reads the feed meanwhile, so all changes are put in order together.
 #[apply(on_own_databases)]
 async fn writes_through_several_servers_keep_their_order(url: String) {
     let fleet = Fleet::start(&url).await;
@@ -295,8 +294,8 @@ fn transactions_are_together(changes: &[Change]) {
     assert_eq!(current, None);
 }
 
-/// An entry for each of these transactions, as writes that overlap leave them: in the order of the
-/// numbers that they draw.
+/// An entry for each of these transactions, in the order in which overlapping writes got their
+/// numbers.
 fn insert(url: &str, transactions: impl Iterator<Item = usize>) -> String {
     let transactions: Vec<usize> = transactions.collect();
     let uuid = |number: usize| match url.starts_with("postgres") {
@@ -319,8 +318,8 @@ fn insert(url: &str, transactions: impl Iterator<Item = usize>) -> String {
     )
 }
 
-/// More entries than are put in order at once, of transactions that end after others have begun, and
-/// one that is larger than that by itself.
+/// More entries than are put in order together, of overlapping transactions, and one transaction
+/// that exceeds that number by itself.
 #[apply(on_own_databases)]
 async fn large_transactions_that_overlap_are_put_in_order_whole(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;

@@ -118,7 +118,7 @@ async fn until_waiting(server: &TestServer, count: f64) {
     .await;
 }
 
-/// One call reads what is new for all that wait.
+/// One call reads the new changes for all waiting calls.
 #[apply(on_own_databases)]
 async fn waits_for_a_task_read_other_changes_once(url: String) {
     const WAITING: usize = 50;
@@ -171,7 +171,7 @@ async fn at_most_100_calls_of_an_account_wait(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
     let cursor = client.cursor_now().await;
-    // A connection has 100 calls at once.
+    // A connection has at most 100 concurrent calls.
     let waiters = client.over_new_connection();
     let answers: Vec<Answer> = (0..100)
         .map(|_| ask(&waiters, waiting(&cursor, 60)))
@@ -233,7 +233,7 @@ async fn what_another_server_writes_is_seen(url: String) {
     server.shut_down().await;
 }
 
-/// A change that another server wrote, and that a reader there put in order at once.
+/// A change that another server wrote, and that a reader there put in order immediately.
 #[apply(on_own_databases)]
 async fn what_another_server_puts_in_order_is_seen(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;

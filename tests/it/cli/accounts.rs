@@ -57,7 +57,7 @@ fn accounts(url: &str, args: &[&str]) -> Command {
     command(&[&["accounts"], args].concat()).env("EXPERTISE_DATABASE_URL", url)
 }
 
-/// What is listed of an account, if it is.
+/// The listed values of an account, if it is listed.
 fn listed(url: &str, account: &str) -> Option<Value> {
     let list = accounts(url, &["--format=json"]).run().succeeded().json();
     let mut list = list.as_array().expect("an array").clone();

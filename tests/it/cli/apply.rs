@@ -92,8 +92,8 @@ fn given_account(cli: &Cli) {
     );
 }
 
-/// The documents of an account by name, those of one name in the order of their creation. Ids are
-/// replaced by the order in which they appear, and what differs between accounts is left out.
+/// The documents of an account, sorted by name and creation. Ids are replaced by the order in which
+/// they appear, and values that differ between accounts are left out.
 fn comparable(directory: &Path) -> Vec<Value> {
     let files = fs::read_dir(directory).expect("a directory");
     let mut documents: Vec<Value> = files

@@ -37,7 +37,7 @@ fn retitle(cli: &Cli, guid: &str, title: &str) -> String {
     text(&document["steps"][0]["guid"])
 }
 
-/// What the lines say behind the time.
+/// The lines without the time.
 fn entries(output: &str) -> Vec<String> {
     let entry = |line: &str| {
         let (time, entry) = line.split_once("  ").expect(line);
@@ -153,7 +153,7 @@ fn following_ends_when_nobody_reads(cli: Cli) {
             let mut stderr = String::new();
             let mut pipe = child.stderr.take().expect("it is piped");
             pipe.read_to_string(&mut stderr).expect("a text");
-            // What nobody has read is still to come.
+            // Unread changes are still listed.
             let rest = run(&cli, &["changes", "--since", &cursor_in(&stderr)]);
             assert_eq!(entries(&rest.stdout), ["-  created task Second, 1 step"]);
             return;

@@ -1,4 +1,4 @@
-//! `copy`: a database in another one, of the same kind or the other.
+//! `copy`: copies a database into another one, of the same or the other kind.
 
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
@@ -22,7 +22,7 @@ pub(super) fn served<T>(url: &str, run: impl FnOnce(&dyn Fn(&str) -> Cli) -> T) 
     outcome
 }
 
-/// A file with two accounts. Managed tasks are stored before those that manage them.
+/// A file with two accounts. Managed tasks are stored before the tasks that manage them.
 fn source(name: &str) -> (String, String) {
     let url = Scratch::of_this_run().sqlite_url(name);
     let guide = served(&url, |account| {
@@ -130,7 +130,7 @@ fn a_database_with_rows_is_not_copied_into() {
         .fails_with(1, &["has rows already"]);
 }
 
-/// Copies a file with a row that no database takes, behind others that were copied.
+/// Copies a file with a row that no database accepts, after others that were copied.
 fn a_database_with_a_part_of_another_is_not_used(name: &str, to: &str) {
     let (from, _) = source(name);
     runtime().block_on(async {

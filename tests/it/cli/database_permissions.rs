@@ -1,5 +1,5 @@
-//! A PostgreSQL user who may not change tables, as docs/deploy/README.md makes it, and one
-//! who lacks permissions that a server needs.
+//! A PostgreSQL user without permission to change tables, created as in docs/deploy/README.md, and
+//! a user without permissions that a server needs.
 
 use std::{fs, path::Path};
 

@@ -29,7 +29,7 @@ fn refused(url: &str, code: i32) -> String {
     line
 }
 
-/// What is said of a schema that this version does not know.
+/// The error about a schema that this version does not know.
 const UNKNOWN_SCHEMA: &str = "does not know: run the version that created it";
 
 pub(super) fn assert_refused_with(url: &str, parts: &[&str]) {
@@ -262,7 +262,7 @@ async fn a_schema_of_another_version_or_commit_is_not_touched(url: String) {
         // A later version's, and one from before the first release.
         "INSERT INTO seaql_migrations VALUES ('m9999_next_year', 0)",
         "INSERT INTO seaql_migrations VALUES ('m0001_core', 0)",
-        // That of another commit, and of one that wrote no digest.
+        // The digest of another commit, and a missing digest.
         "UPDATE server_keys SET value = substr(value, 1, 31) WHERE name = 'schema'",
         "DELETE FROM server_keys WHERE name = 'schema'",
     ] {

@@ -110,7 +110,7 @@ fn a_setting_of_the_session_that_is_unknown_is_named() {
     assert_refused_with(&url, &["refuses a setting of the session: check options"]);
 }
 
-/// The server waits, as a connection may become free.
+/// The server waits, because a connection may become free.
 #[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_limit_of_connections_is_named() {

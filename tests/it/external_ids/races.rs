@@ -1,4 +1,4 @@
-//! Many clients that give one external id away at once: one task or step gets it.
+//! Many clients assign one external id concurrently. One task or step gets it.
 
 use super::{TAKEN, is_taken_by_step, is_taken_by_task};
 use crate::kit::prelude::*;

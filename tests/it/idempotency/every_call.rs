@@ -14,7 +14,7 @@ use crate::kit::{
 const REQUEST_ID: &str = "request_id";
 const DRY_RUN: &str = "validate_only";
 
-/// A write in an account of its own.
+/// A write in its own account.
 struct Write {
     call: &'static str,
     entry: &'static Entry,

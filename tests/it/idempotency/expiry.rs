@@ -1,5 +1,5 @@
-//! How long the outcome of a call is kept for a retry. Time is moved by making what is
-//! stored older.
+//! How long the outcome of a call is kept for a retry. Tests change the stored times to simulate
+//! age.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ fn from_json(json: &str) -> TaskDocument {
         .expect("a document")
 }
 
-/// A file of a few kilobytes takes more, as there is little to compress.
+/// A file of a few kilobytes takes more, because there is little to compress.
 #[apply(on_both_databases)]
 async fn revisions_are_at_most_a_quarter_of_the_files(client: Client) {
     let (mut kept, mut written) = (0, 0);
@@ -65,7 +65,7 @@ async fn each_guide_is_kept_whole(client: Client) {
         assert_eq!(response.ignored_paths, [""; 0], "{name}");
         let made = response.task.unwrap();
         let exported = client.exported(&made.guid).await;
-        // Each document in an answer is a task of its own, to which a step leads.
+        // Each document in an answer becomes a separate task, to which a step leads.
         let documents = documents_in(&guide).len();
         assert_eq!(documents_in(&exported).len(), documents, "{name}");
         let wired = exported.steps.iter().filter(|step| !step.link.is_empty());

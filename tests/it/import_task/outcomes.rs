@@ -62,7 +62,7 @@ async fn the_outcome_says_what_became_of_the_guide(client: Client) {
     }
 }
 
-/// Asserts that a dry run shows what is exported after the import.
+/// Asserts that a dry run returns the guide that is exported after the import.
 async fn assert_shown(client: &Client, request: ImportTaskRequest) -> TaskDocument {
     let before = client.tasks_with_steps().await;
     let shown = client.call(dry(&request)).await.accepted();

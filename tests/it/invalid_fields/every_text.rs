@@ -97,7 +97,7 @@ fn check_text(
 ) {
     let at = format!("{call} {path}");
     match outcome {
-        // What is a well-formed version may be another one.
+        // A well-formed version may be outdated.
         Err(refused) if path.ends_with("etag") && refused.code() == Code::Aborted => {}
         Err(refused) => refuses_at(&at, path, &Failure::from(refused)),
         Ok(response) => {
@@ -108,8 +108,8 @@ fn check_text(
     }
 }
 
-/// Asserts that the text at the path is refused, and beside it only what its message needs
-/// and lacks.
+/// Asserts that the text at the path is refused. The only other violations are missing fields of
+/// its message.
 fn refuses_at(at: &str, path: &str, failure: &Failure) {
     let faults = [
         "FIELD_INVALID",
@@ -123,8 +123,8 @@ fn refuses_at(at: &str, path: &str, failure: &Failure) {
     }
 }
 
-/// The reasons of violations at the path, or of a document on the way to it that cannot be there
-/// at all. All other violations say what is missing.
+/// The reasons of violations at the path, or of a document on the way to it that is not allowed.
+/// All other violations report missing fields.
 pub fn reasons_at<'a>(at: &str, path: &str, failure: &'a Failure) -> Vec<&'a str> {
     let place = path.trim_end_matches("[key]");
     let is_at_place = |field: &str| {

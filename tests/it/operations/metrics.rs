@@ -126,7 +126,7 @@ async fn sqlite_statements_are_measured() {
 async fn postgres_statements_are_measured() {
     let url = postgres("metrics");
     let metrics = measured(&url, "shared").await;
-    // Only PostgreSQL has statements that lock rows, as another transaction may hold them.
+    // Only PostgreSQL has statements that lock rows, which another transaction may hold.
     let locks = [("kind", "lock")];
     let locks = metrics.sum("expertise_database_statement_seconds_count", &locks);
     assert!(locks >= 1.0, "{metrics:?}");

@@ -84,7 +84,7 @@ async fn the_time_of_the_last_fetch_of_keys_is_known() {
     let read = keys_read().await;
     assert!((before..=now()).contains(&read), "{read}");
 
-    // A set without keys is no newer set: the alert of old keys must fire.
+    // A set without keys does not count as newer, so the alert about old keys must fire.
     issuer.set_body(&key_set(&[]));
     let client = TokenClient::of(&server);
     let unknown = Signer::es256().token_by("other", &claims());

@@ -172,7 +172,7 @@ async fn a_proxy_whose_database_is_down_is_waited_for() {
     let port = proxy.local_addr().expect("its address").port();
     thread::spawn(move || {
         for mut connection in proxy.incoming().flatten() {
-            // It reads what has come, and closes without an answer.
+            // Reads what has arrived, and closes the connection without a response.
             let _ = connection.read(&mut [0; 1024]);
         }
     });

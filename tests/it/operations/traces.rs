@@ -84,7 +84,7 @@ async fn the_standard_variables_name_the_service_and_choose_what_is_sampled() {
 /// Labels of a metric.
 type Labels = &'static [(&'static str, &'static str)];
 
-/// The spans below that of a call, and what counts the same in the metrics.
+/// The child spans of a call, and the metrics that count the same.
 const CHILD_SPANS: [(&str, &str, Labels); 4] = [
     ("database read", STATEMENTS, &[("kind", "read")]),
     ("database lock", STATEMENTS, &[("kind", "lock")]),
@@ -97,10 +97,10 @@ const CHILD_SPANS: [(&str, &str, Labels); 4] = [
 ];
 const STATEMENTS: &str = "expertise_database_statement_seconds_count";
 
-/// How many spans of each name there are below that of a call.
+/// The number of child spans of a call, by name.
 type SpanCounts = BTreeMap<&'static str, usize>;
 
-/// Calls of which each has a trace of its own.
+/// Calls that each have their own trace.
 struct TracedCalls {
     server: TestServer,
     /// For each call, its method and what the metrics have counted during it.
@@ -297,7 +297,7 @@ async fn the_last_spans_are_sent_before_shutdown() {
 /// Each has two spans: more than the export queue holds.
 const CALLS: usize = 2_500;
 
-/// A collector that takes connections and says nothing, and one that is not there.
+/// A collector that accepts connections but never responds, and an unreachable one.
 #[tokio::test]
 async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -61,8 +61,8 @@ async fn deleting_everything_ends_the_list(client: Client) {
     listed.refused().is_task_not_found(&task.guid);
 }
 
-/// A page ended at step b; b and all steps behind it are deleted. What is added then
-/// stands behind the token, whichever way it is written.
+/// A page ended at step b. Then b and all later steps are deleted. Steps that are added afterwards,
+/// in any way, come after the token.
 #[apply(on_both_databases)]
 async fn steps_added_after_the_last_ones_were_deleted_are_on_the_next_page(client: Client) {
     let other = client.given_task(task("Other")).await;

@@ -16,15 +16,15 @@ async fn page_of(
     client.call(request).await
 }
 
-/// A task of five steps with hardly any room behind its first one, where many others
-/// stand. Returns the last of those.
+/// A task of five steps with a small gap after its first step, where many others were inserted.
+/// Returns the last of these.
 async fn nearly_full_task(client: &Client) -> (Task, String) {
     let task = client.given_task(task("Nearly full")).await;
     client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
     client.nearly_full(&task).await
 }
 
-/// Inserts steps behind one until a token is refused, which every new numbering does.
+/// Inserts steps after a step until a renumbering invalidates the token.
 async fn insert_until_refused(client: &Client, task: &Task, behind: &str, token: &str) {
     for _ in 0..INSERTS_UNTIL_RENUMBERED {
         let step = information_step(task, "inserted");

@@ -1,5 +1,5 @@
-//! The order of a task's steps while it changes. `deleted_steps` has the law that inserts, deletions
-//! and restores order them like those of a list.
+//! The order of a task's steps during changes. `deleted_steps` has the law that inserts, deletions
+//! and restores behave like those of a list.
 
 use crate::kit::prelude::*;
 use proptest::{collection::vec, prelude::*, sample::Index};

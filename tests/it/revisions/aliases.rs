@@ -31,7 +31,7 @@ async fn an_alias_moves_and_is_removed(client: Client) {
     assert_eq!(moved.revision, 2);
     assert_eq!(moved.aliases, ["live"]);
     assert_eq!(live().await, 2);
-    // Aliases of the same revision and of another one stay when it is removed.
+    // Removing an alias keeps the other aliases of the same revision and of others.
     let same = client
         .set_revision_alias(&guide.guid, "same", "live")
         .await
@@ -89,7 +89,7 @@ async fn a_task_has_at_most_twenty_aliases(client: Client) {
     let failure = client.call(keep("more")).await.refused();
     failure.violates(&[("alias", "TOO_MANY_ELEMENTS")]);
     client.call(keep("alias-8")).await.accepted();
-    // Those that there are move, and one that is removed leaves room.
+    // Existing aliases can move, and removing one makes room.
     for (alias, revision) in [("alias-7", "2"), ("alias-9", ""), ("more", "2")] {
         client.alias(&guide.guid, alias, revision).await;
     }

@@ -101,10 +101,10 @@ async fn publishing_keeps_what_is_published(client: Client) {
     assert_eq!(revision.guide_etag, now.guide_etag);
     let kept = client.revision_document(&guide.guid, 1).await;
     assert_eq!(Some(kept), now.document);
-    // What is published already is only changed.
+    // If it is already published, it is only changed.
     publish(1, &["published", "name"], "Renamed again").await;
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
-    // A managed task has a history of its own.
+    // A managed task has its own history.
     let managed = &client.managed_by(&guide.steps[0], 0).await.guid;
     for published in [0, 1] {
         let update = task_of(managed).with_published(published);
@@ -149,7 +149,7 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
         client.kept_revision(&guide.guid).await;
         guides.push(guide.guid);
     }
-    // Neither in the order of their ids nor in that of their revisions.
+    // Neither in the order of ids nor in the order of revisions.
     for index in [0, 2, 1] {
         client.force_delete_task(&guides[index]).await.accepted();
     }
@@ -211,7 +211,7 @@ async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
     retitle(&client, &guide.guid, "Changed").await;
     client.force_delete_task(&guide.guid).await.accepted();
     client.alias(&guide.guid, "live", "").await;
-    // The newest one that is left is shown, until none is.
+    // The newest remaining one is shown, until none remains.
     for number in [2, 1] {
         let listed = deleted_tasks(&client).await;
         let latest = listed.into_iter().map(|deleted| deleted.latest);
@@ -247,7 +247,7 @@ async fn revisions_and_deletions_say_who_made_them_and_when(client: Client) {
     assert_eq!(subjects, ["ana", "eve", "ben", "ana"]);
     let times = revisions.iter().map(|it| time(it.created_ts));
     assert!(times.rev().is_sorted_by(|one, next| one < next));
-    // The first one deletes what is kept already, the second one what is not.
+    // ben deletes a state that already has a revision, eve one that does not.
     for (client, name, number, author) in [(&ben, "ben", 4, "ana"), (&eve, "eve", 5, "eve")] {
         client.force_delete_task(&guide.guid).await.accepted();
         let listed = deleted_tasks(client).await;

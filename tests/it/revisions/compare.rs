@@ -9,7 +9,7 @@ async fn equal_guides_are_the_same(client: Client) {
     let other = client.given_task(task("Other")).await;
     client.given_step(subtask(&guide, &other)).await;
     client.kept_revision(&guide.guid).await;
-    // The title of a subtask step is that of its task.
+    // The title of a subtask step is the name of its task.
     client.rename(&other.guid, "Renamed").await;
     let compared = client
         .compare_revisions(&guide.guid, 1, "")
@@ -72,7 +72,7 @@ async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
     let kinds = [("a", Moved), ("b", Added), ("d", Changed), ("e", Removed)];
     let expected = kinds.map(|(title, kind)| (title, kind, task));
     assert_eq!(self::listed(&compared), expected);
-    // What has moved and changed is changed.
+    // A step that has moved and changed counts as changed.
     let both = step_of(&steps[2]).titled("C").with_body("text");
     client.updated_step(both, &[]).await;
     let compared = client.compare_revisions(&guide.guid, 1, "").await;
@@ -137,7 +137,7 @@ async fn fields_are_named_by_their_paths(client: Client) {
     assert_eq!(types, (StepType::Observation, StepType::Information));
 }
 
-/// The title, the kind and the task of each step that differs, but for wiring steps.
+/// The title, kind and task of each step that differs, except wiring steps.
 fn listed(compared: &CompareRevisionsResponse) -> Vec<(&str, DifferenceKind, &str)> {
     let steps = compared.steps.iter();
     let steps = steps.filter(|step| step.r#type() != StepType::Subtask);
@@ -271,7 +271,7 @@ async fn a_managed_task_is_compared_without_its_name_and_external_id(client: Cli
     let observation = client.get_step(&guide.steps[0]).await.accepted();
     let managed = answers_of(&observation)[0].link.clone();
     client.kept_revision(&managed).await;
-    // It becomes a standard task with a name of its own, and is kept once more.
+    // It becomes a standard task with its own name, and another revision is created.
     let mut unlinked = observation;
     unlinked.feedback_config[0].linked = Some(false);
     unlinked.etag.clear();

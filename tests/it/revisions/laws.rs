@@ -69,7 +69,7 @@ async fn laws_hold_after_every_write(client: Client, (first, acts): (Write, Vec<
     history.comparisons_find_every_difference().await;
 }
 
-/// What is to be translated, by id and language: the state and the digest of the source.
+/// The translation work by id and language: its state and the digest of the source.
 type Work = BTreeMap<(String, String), (i32, String)>;
 
 /// What an account holds.
@@ -103,7 +103,7 @@ impl State {
         guide.document.as_ref().expect("a document")
     }
 
-    /// What is to be translated of a guide, but for these of its tasks and steps.
+    /// The translation work of a guide, except for these tasks and steps.
     fn work_of(&self, document: &TaskDocument, but: &BTreeSet<String>) -> Work {
         let mut ids = BTreeSet::new();
         for document in documents_in(document) {
@@ -116,7 +116,7 @@ impl State {
             .collect()
     }
 
-    /// Asserts that everything of another state is there, but for what the system sets.
+    /// Asserts that the guide has another state, except for fields that the system sets.
     fn holds(&self, other: &Self) {
         for task in other.guides.keys() {
             assert!(self.guides.contains_key(task), "{task} is gone");

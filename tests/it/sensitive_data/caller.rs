@@ -68,8 +68,8 @@ impl Caller {
         self.send_with(call, message, &self.credentials()).await
     }
 
-    /// The response to a call with this metadata. An error must be one of the contract
-    /// and hold no mark.
+    /// The response to a call with this metadata. An error must be defined by the API and contain
+    /// no mark.
     pub async fn send_with(
         &self,
         call: &str,

@@ -78,8 +78,8 @@ async fn good_request(caller: &Caller, call: &str, base: &Value) -> DynamicMessa
     MARK.message(call, catalogue().expand(base, &values))
 }
 
-/// Sends invalid values in each field of the request. Some are accepted, as a text may
-/// be anything; each call checks its error.
+/// Sends invalid values in each field of the request. Some are accepted, because most texts are
+/// valid. Each call checks its error.
 async fn refused_at_every_place(caller: &Caller, call: &str, good: &DynamicMessage) {
     let (mut sent, mut refused) = (0, 0);
     for place in field_paths(call) {

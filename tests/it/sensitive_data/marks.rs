@@ -1,4 +1,4 @@
-//! What is marked, and how it is found again.
+//! Which values are marked, and how marks are found.
 //!
 //! What an error may repeat of a request, and a log line may not:
 //!
@@ -16,7 +16,7 @@ use crate::kit::calls::Mark;
 
 /// The mark in texts, tokens and metadata.
 pub const TEXT: &str = "canary4text7";
-/// The mark in keys of maps. It is no longer than a part of a language tag may be.
+/// The mark in keys of maps. It fits into a subtag of a language tag.
 pub const KEY: &str = "linnet4k";
 /// These marks in every free text of a request.
 pub const MARK: Mark = Mark {
@@ -29,8 +29,8 @@ pub const PASSWORD: &str = "siskin4password";
 /// The secret that signs tokens.
 pub const SECRET: &str = "redpoll4secret of 32 bytes or more";
 
-/// The marks in a text, in any of their forms, but for those that are allowed. Their last
-/// character is not searched for, as tests overwrite it.
+/// The marks in a text, in any form, except the allowed ones. The last character is ignored,
+/// because tests overwrite it.
 pub fn found(text: &str, allowed: &[&str]) -> Vec<String> {
     let text = text.to_lowercase();
     let marks = [TEXT, KEY, PASSWORD, SECRET].into_iter();

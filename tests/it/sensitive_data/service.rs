@@ -23,7 +23,7 @@ pub enum Mode {
     Jwt,
 }
 
-/// The service in a process of its own.
+/// The service in its own process.
 pub struct Service {
     process: TestServer,
     url: String,
@@ -69,7 +69,7 @@ impl Service {
         }
     }
 
-    /// A caller with an account of its own.
+    /// A caller with its own account.
     pub fn caller(&self) -> Caller {
         Caller::of(self.process.address(), self.mode)
     }

@@ -4,7 +4,7 @@ use crate::kit::prelude::*;
 
 const FIELD: &str = "step.subtask_external_id";
 
-/// A step that names its task by an external id alone.
+/// A step that only names its task by an external id.
 fn naming(id: &str) -> Step {
     document_step(StepType::Subtask, "").with_subtask_external_id(id)
 }
@@ -163,7 +163,7 @@ async fn an_update_names_the_task_by_what_its_mask_has(client: Client) {
     failure.violates(&[("step.subtask_id", "FIELD_REQUIRED")]);
     let failure = update(id_alone, &[FIELD_NAME]).await.refused();
     failure.violates(&[(FIELD, "FIELD_REQUIRED")]);
-    // The stored product stays that of the task.
+    // The stored product remains the product of the task.
     let product = Step::default().with_subtask_pid(PRODUCT);
     let failure = update(product, &["subtask_pid"]).await.refused();
     failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
@@ -223,7 +223,7 @@ async fn steps_follow_the_external_id_of_their_task(client: Client) {
         assert!(compared.accepted().same);
         before = after;
     }
-    // A new name and id at once.
+    // A new name and id together.
     let cursor = client.cursor_now().await;
     let update = task_of(&a.guid).named("Both").with_external_id("both");
     let a = client.updated_task(update, &["name", "external_id"]).await;
@@ -236,7 +236,7 @@ async fn steps_follow_the_external_id_of_their_task(client: Client) {
     is_unknown(&failure, "a", "document.steps[0].subtask_external_id");
     let kept = client.revision_document(&guide.guid, revision).await;
     assert_eq!(kept.steps[0].subtask_external_id(), "a");
-    // What is restored refers to the task as it is now.
+    // A restored step refers to the current task.
     let information = information_step(&guide, "Read");
     client.given_step(information).await;
     client.restored(&guide.guid, revision).await;
@@ -299,7 +299,7 @@ async fn a_directory_of_guides_needs_no_guid(client: Client) {
                 assert_eq!(response.outcome(), ImportOutcome::Unchanged);
             }
         }
-        // An import may give its task the external id that its own step names, or take it away.
+        // An import may assign the external id that one of its own steps names, or remove it.
         let mut renamed = client.exported(&looping.guid).await;
         renamed.task.as_mut().unwrap().external_id = Some("new".to_owned());
         let failure = client.import(renamed.clone()).await.refused();
@@ -335,8 +335,7 @@ async fn a_document_is_analyzed_with_the_tasks_that_it_names(client: Client) {
     is_unknown(&failure, "target", "document.steps[0].subtask_external_id");
 }
 
-/// Clients give an external id to one task and then to another one, while others refer to whatever
-/// task has it.
+/// Clients move an external id between tasks, while others refer to the task that has it.
 #[apply(on_both_databases)]
 async fn a_name_that_moves_names_one_task_at_a_time(client: Client) {
     let (guide, [a, b], _) = wired(&client).await;

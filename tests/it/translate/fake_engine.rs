@@ -40,7 +40,7 @@ pub enum Reply {
     Answer(u16, String),
     /// A request for a pause of so many seconds.
     RetryAfter(u64),
-    /// Nothing, for ever.
+    /// Never responds.
     Silence,
     /// The connection ends.
     Disconnect,
@@ -63,7 +63,7 @@ pub struct FakeEngine {
 }
 
 impl FakeEngine {
-    /// Starts an engine on a port of its own.
+    /// Starts an engine on its own port.
     pub async fn start(script: impl Fn(&EngineRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -41,7 +41,7 @@ pub struct FakeService {
 }
 
 impl FakeService {
-    /// Starts a service on a port of its own.
+    /// Starts a service on its own port.
     pub async fn start(state: State) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -69,7 +69,7 @@ impl FakeService {
         self.state.lock().expect("no panic")
     }
 
-    /// The guids of what was written, sorted.
+    /// The sorted guids of the written resources.
     pub fn written(&self) -> Vec<String> {
         let state = self.state();
         let mut guids: Vec<_> = state.written.iter().map(|item| item.guid.clone()).collect();

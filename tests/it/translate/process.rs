@@ -50,7 +50,7 @@ async fn a_run_ends_with_its_summary_and_an_exit_code() {
     let summary = output.stdout;
     assert!(summary.starts_with("written 1,") && summary.ends_with("failed 0\n"));
 
-    // What others have changed or locked is no failure.
+    // Concurrent changes and locks of others are not failures.
     for result in [TranslationResult::Stale, TranslationResult::SkippedLocked] {
         service.state().results = HashMap::from([("fine".to_owned(), result)]);
         let output = command(&args).run_in_background().await.succeeded();

@@ -27,7 +27,7 @@ where
     clients.join_all().await;
 }
 
-/// The one that starts first alternates between rounds.
+/// Which one starts first alternates between rounds.
 async fn moment(number: usize, turn: usize) {
     if number % 3 == turn {
         tokio::time::sleep(std::time::Duration::from_micros(500)).await;
@@ -51,7 +51,7 @@ async fn both<A, B>(
     tokio::join!(one, other)
 }
 
-/// The work of a new task of this name alone.
+/// Only the work of a new task with this name.
 async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
     let request = translation_work_request(&DE).of_task(task);
     client.list(request).await

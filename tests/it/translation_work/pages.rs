@@ -90,7 +90,7 @@ async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
         expected.extend(LANGUAGES.map(|language| (size, language.to_owned())));
     }
     assert_eq!(found, expected);
-    // Pages: two small items, one small item, and each large item alone.
+    // Pages: two small items, one small item, and each large item by itself.
     assert!((4..=6).contains(&pages), "{pages} pages");
 }
 

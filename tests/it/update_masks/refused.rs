@@ -1,4 +1,4 @@
-//! What is said about mask paths that are refused. `tests/calls.json` has which are.
+//! The errors about refused mask paths. `tests/calls.json` lists which paths are refused.
 
 use crate::kit::prelude::*;
 

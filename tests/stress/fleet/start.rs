@@ -13,7 +13,7 @@ use crate::{
 
 const SERVERS: usize = 8;
 
-/// Starts them at once and returns them when all of them serve.
+/// Starts them concurrently, and returns them when all of them serve.
 fn start_at_once(name: &str, url: &str) -> Vec<Service> {
     let barrier = Barrier::new(SERVERS);
     thread::scope(|scope| {

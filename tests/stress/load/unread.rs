@@ -43,7 +43,7 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
     let held = calling.join_all().await;
     service.print(&format!("{} responses; {}", held.len(), service.memory()));
     service.stayed_within(short_or_full(200, 700) * MIB);
-    // They do not block other calls for ever.
+    // They do not block other calls forever.
     let started = Instant::now();
     let read = loop {
         match client.get_step(&guid).await {

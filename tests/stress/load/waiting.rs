@@ -50,7 +50,7 @@ async fn a_thousand_waiting_calls_cost_little(database: TestDatabase) {
     let rounds = short_or_full(10, 50);
     let alone = time_of_a_write(&service, &busy, rounds).await;
 
-    // The same reads without a wait, so that what the database keeps of them does not count.
+    // The same reads without a wait, to exclude memory that the database keeps.
     for _ in 0..CALLS {
         for (client, task) in &quiet {
             let read = changes_from_now().with(|it| it.task = task.guid.clone());

@@ -14,7 +14,7 @@ const FIRST_ESTIMATE: Duration = Duration::from_millis(20);
 /// The resolution of tokio's timers.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
-/// A connection of its own, on which most calls are canceled.
+/// Its own connection, on which most calls are canceled.
 pub struct CancellingClient {
     rng: Rng,
     relay: Relay,

@@ -10,12 +10,12 @@ use crate::kit::deadline::WAIT_TIMEOUT;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is known of a write that was not acknowledged.
+/// What is known about a write that was not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
     /// It was not done, and may be done when it is repeated.
     NotDone,
-    /// It was not done, as what is stored does not allow it.
+    /// It was not done, because the stored state does not allow it.
     Refused,
     /// Whether it was done is not known.
     Unknown,

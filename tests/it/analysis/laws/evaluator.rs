@@ -1,5 +1,5 @@
-//! A second evaluator of guides, written from the contract alone: it knows every value,
-//! and so has two truth values.
+//! A second evaluator of guides, written only from the documentation of the API. It knows every
+//! value, so it has two truth values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -121,7 +121,7 @@ impl StoredGuides {
             .collect()
     }
 
-    /// Whether the task has an observation with this name of its own.
+    /// Whether the task itself has an observation with this name.
     pub fn is_own(&self, task: &str, name: &str) -> bool {
         let steps = self.tasks[task].1.iter();
         steps
@@ -129,8 +129,8 @@ impl StoredGuides {
             .any(|step| step.feedback_config[0].name == name)
     }
 
-    /// The steps of a guide with their visibility. `value` is that of a name as the task
-    /// with an id reads it.
+    /// The steps of a guide with their visibility. `value` returns the value of a name as read by
+    /// the task with an id.
     pub fn list(
         &self,
         root: &str,

@@ -38,7 +38,7 @@ async fn both_evaluators_agree_with_trying_everything(
     check_complete_preview(&client, &tasks[0].guid, preview).await;
 }
 
-/// The findings about walkthroughs are those that follow from all of them.
+/// The findings about walkthroughs match an enumeration of all walkthroughs.
 fn check_walkthroughs(
     guide: &Guide,
     tasks: &[Task],
@@ -142,7 +142,7 @@ fn as_document(guide: &Guide) -> TaskDocument {
         .iter()
         .filter(|step| !matches!(step.kind, StepKind::Subtask(_)));
     let steps: Vec<Step> = steps.map(|step| step.message(&[])).collect();
-    // The tasks of two answers, with conditions of their own.
+    // The tasks of two answers, with their own conditions.
     let inner = |task: &GuideTask| {
         let steps = task
             .steps

@@ -1,4 +1,4 @@
-//! What holds for every guide and all answers.
+//! Laws for all guides and answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,7 +140,7 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
     };
     for (name, value) in &answers {
         request = request.answering(name, message(value));
-        // A name of observations outside the guide counts for itself alone.
+        // A name of observations outside the guide counts separately.
         let same = NAMES.iter().filter(|(own, _)| own == name && !asks(own));
         for (own, product) in same {
             let name = format!("components.{product}.{own}");
@@ -161,8 +161,7 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
     });
     let never_asked: Vec<ReferenceStep> = never_asked.map(|(_, step)| step).collect();
     for choices in completions {
-        // The value of each name as each task reads it: the answer, or one that it may
-        // have.
+        // The value of each name as read by each task: the answer, or a possible one.
         let value = |unanswered: &BTreeSet<Scoped>, task: &str, name: &str| {
             if let Some(value) = answers.get(&canonical(name)) {
                 return value.clone();
@@ -181,8 +180,8 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
                 }
             }
         };
-        // Observations that are hidden have no answers of their own, and those that nobody can be
-        // asked any more have none either.
+        // Hidden observations have no answers, and neither do observations that can no longer be
+        // asked.
         let mut unanswered = stored.names_set_by(&never_asked);
         if preview.next_observation.is_empty() {
             let value = |task: &str, name: &str| value(&unanswered, task, name);
@@ -241,8 +240,8 @@ async fn answering_the_next_observation_again_and_again_ends(
     panic!("more observations than there are names");
 }
 
-/// The guide without observations outside, with account-wide names in place of own names that no
-/// observation of their task has.
+/// The guide without outside observations. Own names without an observation in their task become
+/// account-wide names.
 fn closed(mut guide: Guide) -> Guide {
     guide.outside.clear();
     let entered = guide.entered();

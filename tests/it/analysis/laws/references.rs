@@ -1,5 +1,5 @@
-//! After any history, what is listed equals what a scan of all exports finds, and DeleteTask
-//! refuses exactly the tasks that subtask steps of other tasks refer to.
+//! After any history, the listed references equal those that a scan of all exports finds, and
+//! DeleteTask refuses exactly the tasks that subtask steps of other tasks refer to.
 
 use proptest::collection::vec;
 

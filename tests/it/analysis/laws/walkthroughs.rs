@@ -46,7 +46,7 @@ impl Guide {
             })
     }
 
-    /// The observations of the account that are no part of the guide.
+    /// The observations of the account that are not part of the guide.
     fn outside(&self) -> impl Iterator<Item = &Observation> {
         let entered = self.entered();
         let others = (0..self.tasks.len()).filter(move |task| !entered.contains(task));
@@ -108,14 +108,14 @@ pub struct Walkthroughs {
     /// Whether the dependencies of the root fail in one.
     pub root_fails: bool,
     pub comes: BTreeSet<Stop>,
-    /// Steps whose dependencies fail in one that comes to them.
+    /// Steps whose dependencies fail in a walkthrough that reaches them.
     pub fails: BTreeSet<Stop>,
     pub sees: BTreeSet<Stop>,
-    /// The levels for which one that begins with nothing answered ends without an outcome.
+    /// The levels for which a walkthrough that begins without answers ends without an outcome.
     pub levels_without_outcome: BTreeSet<i32>,
 }
 
-/// The next choice of a walkthrough: what was chosen, or the first of so many.
+/// The next choice of a walkthrough: the recorded choice, or the first of this many.
 fn choose(choices: &mut Vec<(usize, usize)>, made: &mut usize, count: usize) -> usize {
     if *made == choices.len() {
         choices.push((0, count));
@@ -134,7 +134,7 @@ struct Walker<'a> {
     starts: BTreeMap<Variable, Vec<Known>>,
     /// Those of the others.
     anything: Vec<Known>,
-    /// For each choice of a walkthrough, what was chosen, and of how many.
+    /// For each choice of a walkthrough, what was chosen, and the number of options.
     choices: Vec<(usize, usize)>,
     made: usize,
     values: BTreeMap<Variable, Known>,
@@ -196,7 +196,7 @@ impl<'a> Walker<'a> {
         value
     }
 
-    /// The answer to an observation; `None` if the example has another one.
+    /// The answer to an observation; `None` if the example has a different answer.
     fn answer(&mut self, name: &str, keys: &[&'static str]) -> Option<&'static str> {
         let Some(answers) = &mut self.example else {
             let chosen = choose(&mut self.choices, &mut self.made, keys.len());
@@ -282,8 +282,8 @@ impl Guide {
         Some(walker.found)
     }
 
-    /// Whether the walkthrough with these answers, which begins with nothing answered, has
-    /// an outcome; `None` if there is no such walkthrough.
+    /// Whether the walkthrough with these answers that begins without answers has an outcome;
+    /// `None` if there is no such walkthrough.
     pub fn outcome_of(&self, level: i32, answers: &[(String, String)]) -> Option<bool> {
         let mut walker = Walker::new(self, level, Some(answers));
         let outcome = walker.walk();
