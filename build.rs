@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Maps are in key order, because equal requests must have equal bytes for the digest of a
         // `request_id`.
         .btree_map(".")
-        // Most answers manage no task, and the struct of a task is large. `is_boxed` of
+        // Most answers manage no task, and the struct of a task is large. `is_boxed` in
         // `src/proto/decoded_size.rs` names the same field.
         .boxed(".expertise.v1.FeedbackValue.task_json")
         // This codec makes undecodable requests INVALID_ARGUMENT.

@@ -20,7 +20,7 @@ async function makeCalls() {
   const { task } = await tasks.createTask({ task: { name: "From a page", productId: 1n } });
   const { task: found } = await tasks.getTask({ guid: task.guid });
   expect(found.name, "From a page");
-  // A response of many frames.
+  // A response with many frames.
   const instructions = Array.from({ length: 1000 }, (_, number) => ({ text: `${number} ${"x".repeat(300)}` }));
   const steps = [{ type: 1, productId: 1n, title: "Large", instructions }];
   const { task: large } = await tasks.importTask({ document: { task: { name: "Large", productId: 1n }, steps } });

@@ -22,7 +22,7 @@ def main():
         node = nodes[waiting.pop()]
         if node["id"] not in used:
             used.add(node["id"])
-            # Others are used by builds and tests only.
+            # Others are only used by builds and tests.
             waiting += [it["pkg"] for it in node["deps"] if any(kind["kind"] is None for kind in it["dep_kinds"])]
     texts = collections.defaultdict(list)
     for package in sorted((packages[it] for it in used), key=lambda it: (it["name"], it["version"])):

@@ -115,7 +115,7 @@ def main(page, heading=None):
             os.symlink(Path(name).resolve(), Path(directory, name))
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         shell = subprocess.Popen(["bash"], cwd=directory, text=True, **pipes)
-        # Which value of the page stands for which of this run.
+        # Maps values on the page to values of this run.
         known = {}
         blocks = commands(Path(page), heading)
         for block, shown in blocks:

@@ -47,9 +47,9 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Runs `prepare`, whose time depends only on the weight, and then `analyze`. Light work runs here;
-    /// if `analyze` takes long, it starts again on a thread of its own. Work there stops when the call is
-    /// over, and the call's resources stay reserved until it has stopped.
+    /// Runs `prepare`, whose time depends only on the weight, and then `analyze`. Light work runs
+    /// here; if `analyze` takes long, it starts again on its own thread. Work there stops when the
+    /// call is over, and the call's resources stay reserved until it has stopped.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
     pub async fn run<S: Send + 'static, T: Send + 'static>(

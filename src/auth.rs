@@ -21,7 +21,7 @@ pub use crate::{
 pub enum Authenticator {
     /// Trusts `x-account-id`, `x-subject` and `x-scopes`.
     Header,
-    /// Trusts a signed token in `authorization`, and nothing else.
+    /// Only trusts a signed token in `authorization`.
     Jwt(Tokens),
 }
 

@@ -35,7 +35,7 @@ tokio::task_local! {
 static OUTSIDE_OF_CALLS: LazyLock<&CallLimits> =
     LazyLock::new(|| CallLimits::new(Limit::UNLIMITED));
 
-/// The context of a call. Work that may outlive the call, such as a write in a task of its own, keeps a
+/// The context of a call. Work that may outlive the call, such as a write in its own task, keeps a
 /// reference: what the call holds is released with the last one.
 pub struct CallContext {
     /// Names the call in the log. It is not the `request_id` that a client chooses for retries.
@@ -201,7 +201,7 @@ impl CallContext {
         self.progress().permits.clear();
     }
 
-    /// Nobody waits for the call any more.
+    /// The caller no longer waits.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Relaxed);
     }

@@ -21,8 +21,8 @@ const MAX_CALLS_IN_WORK: usize = 128;
 /// The maximum number of calls that send their message, wait, or are worked on. More could not be
 /// served within a second.
 const MAX_CALLS: usize = MAX_CALLS_IN_WORK + 1024;
-/// Large messages may take an additional eighth of the memory of calls, and their decoded elements another one.
-/// Handling a message briefly takes about six copies of it.
+/// Large messages may take an additional eighth of the memory of calls, and their decoded elements
+/// another eighth. Handling a message briefly takes about six copies of it.
 const MESSAGE_SHARE: usize = 8;
 /// From this many accounts on, accounts without calls are forgotten.
 const MAX_KNOWN_ACCOUNTS: usize = 1024;
@@ -142,7 +142,7 @@ impl CallLimits {
 
     /// Permits for a call of the account that begins.
     pub fn begin_call(&self, account: &AccountId) -> Result<[Permit; 2]> {
-        let of_account = self.calls_of(account);
+        let of_account = self.account_calls(account);
         let places = (self.calls.all.try_take(1)).zip(of_account.all.try_take(1));
         let (all, of_account) = places.ok_or_else(|| self.reject("queue_full"))?;
         Ok([all, of_account])
@@ -150,7 +150,7 @@ impl CallLimits {
 
     /// Waits, at most until the time `until`, for permits to work on a call that has begun.
     pub async fn begin_work(&self, account: &AccountId, until: Instant) -> Result<[Permit; 2]> {
-        let of_account = self.calls_of(account);
+        let of_account = self.account_calls(account);
         // The permit of the account comes first, so that a busy account does not delay others.
         let permits = async {
             let of_account = of_account.in_work.take(1).await;
@@ -167,7 +167,7 @@ impl CallLimits {
         permit.map_err(|_| self.reject("memory"))
     }
 
-    fn calls_of(&self, account: &AccountId) -> CallCounts {
+    fn account_calls(&self, account: &AccountId) -> CallCounts {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calls) = accounts.get(account) {
             return calls.clone();

@@ -49,7 +49,7 @@ pub fn routes(store: Store, max_message_bytes: usize) -> Routes {
     serve(&services, max_message_bytes)
 }
 
-/// The services of the contract.
+/// The services of the API.
 #[derive(Clone)]
 struct Services {
     store: Store,

@@ -19,7 +19,7 @@ pub struct PemError {
     pub path: String,
     /// What the file must hold.
     pub expected: &'static str,
-    /// What is wrong with it.
+    /// The problem with its content.
     pub reason: String,
 }
 

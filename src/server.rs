@@ -72,14 +72,14 @@ struct Shared {
     limits: &'static CallLimits,
     metrics: CallMetrics,
     health: HealthMonitor,
-    /// The database and the services of the contract, once it is open.
+    /// The database and the services of the API, once it is open.
     store: OnceLock<Store>,
-    contract: SetOnce<Routes>,
+    services: SetOnce<Routes>,
     started: SystemTime,
     sizes: DecodedSizes,
 }
 
-/// A server that has opened its ports, and does not serve yet.
+/// A server that has opened its ports but does not serve yet.
 pub struct Server {
     state: &'static Shared,
     listener: TcpListener,
@@ -172,7 +172,7 @@ impl Server {
                 metrics: CallMetrics::new(),
                 health,
                 store: OnceLock::new(),
-                contract: SetOnce::new(),
+                services: SetOnce::new(),
                 started: SystemTime::now(),
                 sizes: DecodedSizes::for_api(),
                 config,
@@ -217,13 +217,12 @@ impl Server {
         )
     }
 
-    /// Serves until `shutdown` completes. Then health is NOT_SERVING, running calls are
-    /// finished and the database is closed, all within the shutdown grace, whatever
-    /// peers do.
+    /// Serves until `shutdown` completes. Then reports NOT_SERVING, finishes running calls and
+    /// closes the database, all within the shutdown grace, regardless of what peers do.
     ///
-    /// `started` is called once the database is open. Until then calls wait for it for five
-    /// seconds, and then answer UNAVAILABLE; health is NOT_SERVING. A database that cannot be
-    /// used is an error, but one that cannot be reached is waited for.
+    /// Calls `started` once the database is open. Until then, health is NOT_SERVING, and calls wait
+    /// for five seconds before they fail with UNAVAILABLE. Fails if the database cannot be used,
+    /// but waits if it cannot be reached.
     pub async fn serve(
         self,
         started: impl FnOnce(),
@@ -253,9 +252,9 @@ impl Server {
         };
         let mut store_tasks = JoinSet::new();
         if let Some(store) = &store {
-            let contract = grpc::routes(store.clone(), config.limits.max_message_bytes);
+            let services = grpc::routes(store.clone(), config.limits.max_message_bytes);
             // They are set nowhere else.
-            let _ = state.contract.set(contract.prepare());
+            let _ = state.services.set(services.prepare());
             let _ = state.store.set(store.clone());
             health.set(HealthState::Serving).await;
             let address = config.database.url.address();

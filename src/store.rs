@@ -54,8 +54,8 @@ pub use write::{CreatedRevision, Import, NewRevisionRequest, RestoreRequest};
 pub struct Options {
     pub database: DatabaseConfig,
     pub history: HistoryConfig,
-    /// The maximum number of bytes of a message. Larger resources are not stored, as they could never
-    /// be read.
+    /// The maximum number of bytes of a message. Larger resources are not stored, because they
+    /// could never be read.
     pub max_message_bytes: usize,
     pub guide_codec: GuideCodec,
 }

@@ -23,8 +23,8 @@ use crate::{
     terminal::escape_formatting,
 };
 
-/// The only target that may log below WARN, whatever the filter says. At those levels other crates
-/// log statements, headers, and frames, and so bodies and tokens.
+/// The only target that may log below WARN, regardless of the filter. At those levels, other crates
+/// log statements, headers and frames, which contain bodies and tokens.
 const OWN_TARGET: &str = "expertise";
 
 /// Prefixes of targets that never log. The database driver logs server messages, errors, and URL
@@ -74,7 +74,7 @@ impl<W: Write> Write for SafeLines<W> {
     }
 }
 
-/// The upper limit on what is logged, whatever the settings say.
+/// The upper limit on what is logged, regardless of the settings.
 fn most_verbose() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)

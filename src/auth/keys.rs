@@ -115,7 +115,7 @@ impl Source for KeySource {
     }
 
     fn log_failure(&self, error: &KeyError) {
-        warn!(%error, "the keys were not read: the old ones stay");
+        warn!(%error, "the keys cannot be read: the old ones stay in use");
     }
 }
 
@@ -202,7 +202,7 @@ impl Keys {
         );
         let id = id.filter(|_| is_set);
         if id.is_some() && !self.value().iter().any(|key| key.id.as_deref() == id) {
-            // In a spawned task, because other calls still wait for it if this call is cancelled.
+            // In a spawned task, because other calls still wait for it if this call is canceled.
             let _ = tokio::spawn(Arc::clone(self).read_if_due(MIN_INTERVAL)).await;
         }
         let keys = self.value();

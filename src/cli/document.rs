@@ -156,7 +156,7 @@ pub(super) fn value_text(value: &Value) -> String {
 
 #[allow(clippy::expect_used)] // The build script has compiled the descriptors.
 fn descriptor(name: &str) -> MessageDescriptor {
-    message_json::descriptor(name).expect("a message of the contract")
+    message_json::descriptor(name).expect("a message of the API")
 }
 
 /// The kind of a value, which decides the order of its members.

@@ -77,7 +77,7 @@ impl CallError {
         let text = match status.source() {
             _ if !reason.is_empty() => text,
             Some(error) => connect_error::message(address, error, server.answered),
-            // A server or proxy cancelled the call, probably because of a timeout there. A timeout
+            // A server or proxy canceled the call, probably because of a timeout there. A timeout
             // of this client has a source, and is handled above.
             None if status.code() == Code::Cancelled => connect_error::timed_out(address),
             None => connect_error::unexpected_answer(address, &text),

@@ -303,8 +303,8 @@ mod tests {
         }
     }
 
-    /// URLs, and a part of what is said about each. In the one with `%de` the `%` is named, not the
-    /// character that `%de` stands for.
+    /// URLs, and part of the error about each. For `%de`, the error names the `%`, not the
+    /// character that `%de` encodes.
     const REFUSED: &str = "
         : sqlite:PATH, sqlite::memory: or postgres://
         sqlite:: sqlite:PATH with a file's path and no parameters

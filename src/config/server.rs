@@ -115,7 +115,7 @@ pub struct LimitsConfig {
     pub max_connection_age: Option<Duration>,
 }
 
-/// What is kept of former states of guides.
+/// The retention of former states of guides.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "History")]
 pub struct HistoryConfig {
@@ -264,11 +264,11 @@ impl ServerSettings {
 }
 
 impl Config {
-    /// Defaults on a free loopback port with the database given.
+    /// Default settings on a free loopback port, with this database.
     ///
     /// # Panics
     ///
-    /// When the text is no database URL.
+    /// If the text is not a database URL.
     pub fn for_tests(database_url: &str) -> Self {
         let args = ["", "--listen=127.0.0.1:0", "--database-url", database_url];
         let settings = with_uniform_names(ServerSettings::augment_args(Command::new("")));

@@ -30,7 +30,7 @@ pub struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// Reads the file, and finds what is wrong with it.
+    /// Reads the file, and finds its problems.
     pub fn read(path: &OsString) -> (Self, Vec<String>) {
         let mut faults = Vec::new();
         let mut file = Self {

@@ -55,7 +55,7 @@ pub struct TranslationConfig {
     )]
     // The full path keeps clap from reading a list of repeated flags.
     pub languages: ::std::vec::Vec<Language>,
-    /// Translate only this task and its steps; give its guid, or its name if no other task has it [default: the whole account]
+    /// Translate only this task and its steps, by guid or unique name [default: the whole account]
     #[arg(env)]
     pub task: Option<TaskRef>,
     /// The language that the texts are written in

@@ -111,7 +111,7 @@ pub fn address(example: u16) -> impl Fn(&str) -> Result<SocketAddr, String> + Cl
     }
 }
 
-/// An HTTP URL. A user or password is refused, as messages show the URL.
+/// An HTTP URL. A user or password is refused, because messages show the URL.
 pub fn http_url(text: &str) -> Result<Uri, &'static str> {
     text.parse()
         .ok()
@@ -228,7 +228,7 @@ pub fn header_subject(text: &str) -> Result<String, &'static str> {
     Ok(subject.as_str().to_owned())
 }
 
-/// A list of known scopes. A misspelt one would make a token that allows too little.
+/// A list of known scopes. A misspelled one would be missing in the token.
 pub fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
     let scopes = Scope::parse_list(text);
@@ -241,16 +241,16 @@ pub fn request_id(text: &str) -> Result<RequestId, &'static str> {
     RequestId::parse(text).ok_or("a hyphenated UUID")
 }
 
-/// A language tag as the service takes it, but for names of languages such as `german`: they are
-/// well-formed tags, and no language of ISO 639 has a code of more than three letters.
+/// A language tag that the service accepts, but not a name such as `german`. Such names are
+/// well-formed tags, but ISO 639 codes have at most three letters.
 pub fn language(text: &str) -> Result<Language, &'static str> {
     Language::parse(text)
         .filter(|language| language.as_str().find('-').unwrap_or(text.len()) <= 3)
         .ok_or("a BCP-47 tag, such as de or pt-BR, and not the name of a language")
 }
 
-/// Levels, alone or as `part=level`. A name alone is refused: a misspelt level would be taken for
-/// the name of a part, and silence the log.
+/// Levels, alone or as `part=level`. A name alone is refused, because a misspelled level would
+/// count as the name of a part and silence the log.
 pub fn log(text: &str) -> Result<Targets, &'static str> {
     let is_directive = |directive: &str| {
         let (part, level) = directive.split_once('=').unwrap_or((directive, directive));

@@ -91,7 +91,7 @@ pub struct FeedPage {
     pub next: FeedCursor,
     /// Whether it is after the newest entry that has a position.
     pub is_at_head: bool,
-    /// Whether there was no entry after it at all.
+    /// Whether there was no entry after it.
     pub caught_up: bool,
 }
 

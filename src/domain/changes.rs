@@ -271,7 +271,7 @@ impl Changes {
             .collect();
     }
 
-    /// The created tasks that were deleted before. Their first version is one that no new task has.
+    /// Created tasks that were deleted before. Their first version differs from that of new tasks.
     pub fn undeleted_tasks(&self) -> impl Iterator<Item = TaskId> {
         self.tasks.iter().filter_map(|change| match change {
             TaskChange::Create(task) => (task.row_version.version > 1).then_some(task.guid),

@@ -120,7 +120,7 @@ pub struct Imported {
     pub replaced: BTreeMap<Uuid, Uuid>,
 }
 
-/// With the numbers of the contract.
+/// The values are those of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
     Created = 1,

@@ -19,7 +19,7 @@ pub enum IndexKind {
     Step = 2,
 }
 
-/// With the numbers of the contract.
+/// The values are those of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexWorkState {
     /// The index has not acknowledged the task or step.
@@ -69,7 +69,7 @@ pub struct Acknowledgement {
     pub info: IndexInfo,
 }
 
-/// With the numbers of the contract.
+/// The values are those of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcknowledgeOutcome {
     Acknowledged = 1,

@@ -24,7 +24,7 @@ mod content;
 
 pub use content::{Looping, StepContent};
 
-/// The type of a step, with the numbers of the contract.
+/// The type of a step, with the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(i32)]
 pub enum StepType {
@@ -96,7 +96,7 @@ impl ReferencedTask {
     }
 }
 
-/// The task of a subtask step, as a request names it: by its id, by its external id, or by both.
+/// The task of a subtask step, named in a request by its id, its external id, or both.
 #[derive(Clone, Debug, Default)]
 pub struct SentSubtask {
     pub guid: Option<TaskId>,
@@ -159,8 +159,8 @@ impl SentSubtask {
 
 /// The fields that depend on the type of a step.
 ///
-/// *Invariant:* only types that [have a cost](StepType::has_cost) have another cost than 0, an
-/// observation has a question, and a subtask step, and no other, refers to a task.
+/// *Invariant:* only types that [have a cost](StepType::has_cost) have a cost other than 0, an
+/// observation has a question, and only a subtask step refers to a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepKind {
     step_type: StepType,
@@ -380,12 +380,12 @@ impl Step {
     }
 }
 
-/// Where a new step is in the order, with the numbers of the contract.
+/// Where a new step is in the order, with the numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     Appended = 1,
     AfterPrevstep = 2,
-    /// At the end, as the requested step is not in the task.
+    /// At the end, because the requested step is not in the task.
     AppendedPrevstepUnknown = 3,
     First = 4,
 }

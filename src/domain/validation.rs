@@ -1,4 +1,4 @@
-//! Finds what is wrong with a guide.
+//! Finds the mistakes in a guide.
 //!
 //! Most rules check one condition, observation or step. Rules about walkthroughs are decided
 //! exactly, or counted as undecided if the search reaches its limit. `walkthrough` builds one

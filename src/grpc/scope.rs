@@ -2,7 +2,7 @@
 
 use crate::{domain::caller::Scope, messages::message_json::services};
 
-/// Every rpc of the contract as `package.Service/Method`.
+/// Every rpc of the API as `package.Service/Method`.
 pub fn rpcs() -> Vec<String> {
     let methods = services().flat_map(|service| service.methods().collect::<Vec<_>>());
     methods

@@ -154,7 +154,7 @@ fn decode_item(
     })
 }
 
-/// The text of a digest in the contract.
+/// The text of a digest in the API.
 fn digest(digest: SourceDigest) -> String {
     URL_SAFE_NO_PAD.encode(digest.0)
 }

@@ -51,7 +51,7 @@ pub static STEP: LazyLock<ResourceFields> = LazyLock::new(|| ResourceFields::rea
 impl ResourceFields {
     #[allow(clippy::expect_used)] // The build script has compiled the descriptors.
     fn read(name: &str) -> Self {
-        let message = descriptor(name).expect("a message of the contract");
+        let message = descriptor(name).expect("a message of the API");
         let translations = message.get_field_by_name(TRANSLATIONS);
         let translations = translations.expect("a map of translations");
         let translated = submessage(&translations).expect("a message");

@@ -1,4 +1,4 @@
-//! The descriptors of the contract, and its messages as JSON with its field names.
+//! The descriptors of the API, and its messages as JSON with its field names.
 
 use std::sync::LazyLock;
 
@@ -13,26 +13,26 @@ use crate::proto::FILE_DESCRIPTOR_SET;
 
 const PACKAGE: &str = "expertise.v1";
 
-static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
+static DESCRIPTORS: LazyLock<Result<DescriptorPool, DescriptorError>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
 
-/// The message type of this name, such as `Task`; `None` if the contract has none.
+/// The message type of this name, such as `Task`; `None` if the API has none.
 pub fn descriptor(name: &str) -> Option<MessageDescriptor> {
-    let contract = CONTRACT.as_ref().ok()?;
-    contract.get_message_by_name(&format!("{PACKAGE}.{name}"))
+    let descriptors = DESCRIPTORS.as_ref().ok()?;
+    descriptors.get_message_by_name(&format!("{PACKAGE}.{name}"))
 }
 
-/// The services of the contract.
+/// The services of the API.
 pub fn services() -> impl Iterator<Item = ServiceDescriptor> {
-    let contract = CONTRACT.as_ref().into_iter();
-    let services = contract.flat_map(DescriptorPool::services);
+    let descriptors = DESCRIPTORS.as_ref().into_iter();
+    let services = descriptors.flat_map(DescriptorPool::services);
     services.filter(|service| service.package_name() == PACKAGE)
 }
 
 /// The values of the enum of this name with their numbers, without the one that is unspecified.
 pub fn enum_values(name: &str) -> Vec<(String, i32)> {
-    let contract = CONTRACT.as_ref().ok();
-    let found = contract.and_then(|it| it.get_enum_by_name(&format!("{PACKAGE}.{name}")));
+    let descriptors = DESCRIPTORS.as_ref().ok();
+    let found = descriptors.and_then(|it| it.get_enum_by_name(&format!("{PACKAGE}.{name}")));
     let values = found.iter().flat_map(EnumDescriptor::values);
     values
         .filter(|value| !value.name().ends_with("_UNSPECIFIED"))

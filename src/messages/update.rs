@@ -244,7 +244,8 @@ impl StepEdit<'_> {
     }
 }
 
-/// Notes the violations of the selected fields, except those of `not_honored`. The stored task is not known.
+/// Notes the violations of the selected fields, except those in `not_honored`. The stored task is
+/// unknown.
 pub fn check_task(mask: &Mask, sent: &[u8], not_honored: &[&str], at: Field<'_>) {
     if let Some((message, _)) = mask.merge(&[], sent, not_honored) {
         task::check(message, at);

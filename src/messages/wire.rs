@@ -13,7 +13,7 @@ pub struct WireField<'a> {
     pub content: &'a [u8],
 }
 
-/// The fields of a message in their order; `None` if the bytes are not those of one.
+/// The fields of a message in their order; `None` if the bytes are not a message.
 pub fn fields(mut bytes: &[u8]) -> Option<Vec<WireField<'_>>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

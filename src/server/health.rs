@@ -51,7 +51,7 @@ impl HealthMonitor {
         *self.state.borrow()
     }
 
-    /// Pings the database until the future is dropped. `address` names it in the log.
+    /// Pings the database until the future is dropped. `address` is its name in the log.
     pub async fn follow_database(&self, store: Store, address: String) {
         // The causes of the current outage.
         let mut logged = Vec::new();

@@ -30,7 +30,7 @@ pub fn port(state: &'static Shared, health_and_reflection: Routes) -> impl Next 
     let mut probes = ServiceBuilder::new()
         .layer(layer(state, probes::bound))
         .service(health_and_reflection.prepare());
-    let mut contract = ServiceBuilder::new()
+    let mut services = ServiceBuilder::new()
         // Every call gets a request id, a trace, a log line and metrics, however it ends. Panics
         // are caught, and every error gets the details of the API.
         .layer(layer(state, record::record))
@@ -48,7 +48,7 @@ pub fn port(state: &'static Shared, health_and_reflection: Routes) -> impl Next 
         .service(service_fn(
             move |request: Request<Body>| match probes::is_probe(request.uri().path()) {
                 true => Either::Left(probes.call(request)),
-                false => Either::Right(contract.call(request)),
+                false => Either::Right(services.call(request)),
             },
         ))
 }

@@ -46,8 +46,8 @@ pub struct ConnectionLimit {
 }
 
 impl ConnectionLimit {
-    /// As many connections as there are file descriptors for, without those for the database. The process
-    /// raises its limit of descriptors.
+    /// Limits connections to the number of file descriptors, less those for the database. The
+    /// process raises its limit of descriptors.
     pub fn within_descriptors(database_connections: u32) -> Self {
         let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
         let free = raise_descriptor_limit().saturating_sub(reserved);

@@ -9,8 +9,7 @@ use tonic_reflection::server::{Builder, Error};
 use super::layers::MAX_PROBE_BYTES;
 use crate::proto;
 
-/// Adds reflection, in both versions that clients use, for the contract, the error
-/// details and health.
+/// Adds reflection, in both versions that clients use, for the API, the error details and health.
 pub fn add(routes: Routes) -> Result<Routes, Error> {
     let builder = || {
         let sets = [

@@ -85,8 +85,8 @@ impl<C: ConnectionTrait> Scope<'_, C> {
     }
 }
 
-/// Begins a transaction whose statements all see the same state. It must not be cancelled: sqlx 0.9
-/// returns a PostgreSQL connection to the pool inside a transaction if BEGIN is cancelled.
+/// Begins a transaction whose statements all see the same state. It must not be canceled: sqlx 0.9
+/// returns a PostgreSQL connection to the pool inside a transaction if BEGIN is canceled.
 pub async fn begin_snapshot(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     let options = TransactionOptions {
         // SQLite reads one state in any transaction.
@@ -133,7 +133,7 @@ impl Account {
         }
     }
 
-    /// Begins a read transaction. BEGIN runs in its own task because it must not be cancelled.
+    /// Begins a read transaction. BEGIN runs in its own task because it must not be canceled.
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
         let db = self.store.inner.connections.pools.reader.clone();
         let begin = async move { begin_snapshot(&db).await };

@@ -132,7 +132,7 @@ fn classify(err: &DbErr) -> Option<StoreError> {
         DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => {
             StoreError::Unavailable(Outage::NoConnection)
         }
-        // A failure to connect is an outage whatever the cause: the caller can only wait.
+        // Any failure to connect is an outage, because the caller can only wait.
         DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed) | DbErr::Conn(_) => {
             match database_error(err).and_then(refusal) {
                 Some(refusal) => StoreError::Refused(refusal.why),

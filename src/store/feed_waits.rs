@@ -65,7 +65,7 @@ struct Feed {
     scan: Arc<tokio::sync::Mutex<FeedScan>>,
 }
 
-/// What is new in a feed, as far as this server knows.
+/// The new entries of a feed, as far as this server knows.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct FeedNews {
     /// The newest position that a poll found.

@@ -159,12 +159,12 @@ impl Client {
 
 /// Calls with all of their request.
 impl Client {
-    pub async fn call<R: Call>(&self, request: R) -> Answer<R> {
+    pub async fn call<R: RpcRequest>(&self, request: R) -> Answer<R> {
         self.send(Request::new(request)).await
     }
 
     /// The same with a time limit or metadata of its own.
-    pub async fn send<R: Call>(&self, request: Request<R>) -> Answer<R> {
+    pub async fn send<R: RpcRequest>(&self, request: Request<R>) -> Answer<R> {
         let mut client = Grpc::new(self.authenticated())
             .max_encoding_message_size(MESSAGE_LIMIT)
             .max_decoding_message_size(MESSAGE_LIMIT);
@@ -601,27 +601,27 @@ impl Client {
 }
 
 /// A request of a call.
-pub trait Call: Message + Clone + Default + 'static {
-    type Answer: Message + Default + 'static;
+pub trait RpcRequest: Message + Clone + Default + 'static {
+    type Response: Message + Default + 'static;
     /// The path of the method.
     const PATH: &'static str;
 }
 
 /// The result of a call.
-pub type Answer<R> = Result<<R as Call>::Answer, Status>;
+pub type Answer<R> = Result<<R as RpcRequest>::Response, Status>;
 
 /// A request for a page.
-pub trait PageCall: Call {
+pub trait PageRequest: RpcRequest {
     fn set_page_token(&mut self, token: String);
-    fn next_page_token(page: &Self::Answer) -> &str;
+    fn next_page_token(page: &Self::Response) -> &str;
 }
 
 include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 
 /// A request for a page of items.
-pub trait List: PageCall {
+pub trait List: PageRequest {
     type Item;
-    fn items(page: Self::Answer) -> Vec<Self::Item>;
+    fn items(page: Self::Response) -> Vec<Self::Item>;
 }
 
 macro_rules! lists {
@@ -629,7 +629,7 @@ macro_rules! lists {
         impl List for $request {
             type Item = $item;
 
-            fn items(page: Self::Answer) -> Vec<$item> {
+            fn items(page: Self::Response) -> Vec<$item> {
                 page.$items
             }
         }

@@ -197,7 +197,7 @@ pub struct Call {
 }
 
 impl Call {
-    fn new<R: client::Call>(request: &R) -> Self {
+    fn new<R: client::RpcRequest>(request: &R) -> Self {
         let rpc = R::PATH.trim_start_matches("/expertise.v1.");
         let descriptor = contract::message_of(rpc, "Request");
         let request = DynamicMessage::decode(descriptor, &*request.encode_to_vec());

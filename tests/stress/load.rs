@@ -20,7 +20,7 @@ use tonic_types::StatusExt;
 
 use crate::{
     kit::{
-        client::Call,
+        client::RpcRequest,
         failure::Failure,
         http2::{Http2Connection, Http2Response, framed_message},
         server::Setting,
@@ -147,7 +147,7 @@ pub struct CallBytes {
 }
 
 /// The bytes of a call.
-fn call<R: Call>(request: &R) -> CallBytes {
+fn call<R: RpcRequest>(request: &R) -> CallBytes {
     CallBytes {
         method: R::PATH.trim_start_matches("/expertise.v1."),
         message: framed_message(request),

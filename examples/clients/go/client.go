@@ -166,7 +166,7 @@ func (a author) sendInvalidRequest(ctx context.Context, guide *pb.Task) {
 	}
 }
 
-// repeat repeats a create, as after a lost response.
+// repeat repeats a create, like after a lost response.
 func (a author) repeat(ctx context.Context, guide *pb.Task) error {
 	step := newStep(guide, pb.StepType_STEP_TYPE_INFORMATION, "Keep the receipt")
 	requestID := uuid.NewString()

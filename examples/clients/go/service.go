@@ -16,19 +16,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The time limit of a call with its retries. By default gRPC waits for ever.
+// The time limit of a call with its retries. By default, gRPC waits forever.
 const deadline = 10 * time.Second
 
 // The body of a step may be larger than the 4 MB that gRPC accepts by default.
 const maxMessageBytes = 72 * 1024 * 1024
 
-// gRPC retries no request that is larger than this buffer, by default 256 KiB.
+// gRPC does not retry requests larger than this buffer, by default 256 KiB.
 const retryBufferBytes = 80 * 1024 * 1024
 
-// gRPC repeats calls that fail with these codes. It waits as long as the server says, or
-// else as long as this policy, and not at all when the server says that a retry does not
-// help. That is safe: reads, updates with an etag and creates with a request_id can be sent
-// twice.
+// gRPC retries calls that fail with these codes. It waits as long as the server says, or else
+// as this policy says, and does not retry if the server says that a retry does not help. This
+// is safe: reads, updates with an etag and creates with a request_id can be sent twice.
 const serviceConfig = `{
   "methodConfig": [{
     "name": [{"service": "expertise.v1.TaskService"}, {"service": "expertise.v1.StepService"}],

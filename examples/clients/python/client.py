@@ -34,13 +34,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from grpc_status import rpc_status
 
-# The time limit of a call with its retries, in seconds. By default gRPC waits for ever.
+# The time limit of a call with its retries, in seconds. By default, gRPC waits forever.
 DEADLINE = 10
 
-# gRPC repeats calls that fail with these codes. It waits as long as the server says, or
-# else as long as this policy, and not at all when the server says that a retry does not
-# help. That is safe: reads, updates with an etag and creates with a request_id can be sent
-# twice.
+# gRPC retries calls that fail with these codes. It waits as long as the server says, or else as
+# this policy says, and does not retry if the server says that a retry does not help. This is
+# safe: reads, updates with an etag and creates with a request_id can be sent twice.
 SERVICE_CONFIG = {
     "methodConfig": [
         {
@@ -62,7 +61,7 @@ SERVICE_CONFIG = {
 OPTIONS = [
     # The body of a step may be larger than the 4 MB that gRPC accepts by default.
     ("grpc.max_receive_message_length", 72 * 1024 * 1024),
-    # gRPC retries no request that is larger than this buffer, by default 256 KiB.
+    # gRPC does not retry requests larger than this buffer, by default 256 KiB.
     ("grpc.per_rpc_retry_buffer_size", 80 * 1024 * 1024),
     ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
 ]

@@ -37,8 +37,8 @@ WAIT = 30
 WAIT_ONCE = 1
 DEADLINE = 10
 PAGE_SIZE = 500
-# Every call is a read, so all that may succeed another time is repeated: by gRPC, and after
-# its last attempt by the loop below.
+# Every call is a read, so every temporary failure is retried: by gRPC, and after its last
+# attempt by the loop below.
 TRANSIENT = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED")
 PAUSE = 2
 SERVICE_CONFIG = {
@@ -111,7 +111,7 @@ class Service:
             try:
                 return list(self.pages_of_steps(task))
             except grpc.RpcError as error:
-                # They were put in another order meanwhile: from the first page again.
+                # They were reordered meanwhile: start again from the first page.
                 if reason(error) != "PAGE_TOKEN_INVALID":
                     raise
 
@@ -205,7 +205,7 @@ class Copy:
             row = self.database.execute("SELECT etag FROM steps WHERE guid = ?", (guid,)).fetchone()
             if row and row[0] == etag:
                 continue
-            # One that was deleted may have come back with its task.
+            # A deleted step may have been restored with its task.
             step = self.service.step(guid)
             if step:
                 self.put_step(step)
@@ -239,11 +239,11 @@ def synchronize(copy: Copy, once: bool) -> bool:
         page = copy.service.changes_after(cursor, WAIT_ONCE if once else WAIT)
     except grpc.RpcError as error:
         if reason(error) == "CURSOR_INVALID":
-            # Perhaps the account is the wrong one: the copy is not replaced unasked.
+            # The account may be wrong, so the copy is not replaced without asking.
             sys.exit("the copy is of another account or database: remove its file to start again")
         if reason(error) != "CURSOR_EXPIRED":
             raise
-        print("the changes behind the cursor are gone: everything is read anew", file=sys.stderr)
+        print("the changes after the cursor are no longer kept: reading everything again", file=sys.stderr)
         copy.read_everything()
         return True
     copy.apply(page.changes)

@@ -23,7 +23,7 @@ from google.protobuf import json_format
 
 # The time limit of a call with its retries, in seconds.
 DEADLINE = 10
-# Calls that fail for a moment are repeated: each of them can be sent twice.
+# Temporary failures are retried, because each of these calls can be sent twice.
 SERVICE_CONFIG = {
     "methodConfig": [
         {
@@ -71,7 +71,7 @@ def main(address: str, account: str, file: str) -> None:
         first = call(revisions.CreateRevision, request).revision
         print(f"published revision {first.revision}: {live()}")
 
-        # An author edits the guide. With its etag, nobody's change is overwritten.
+        # An author edits the guide. The etag protects the changes of others.
         export = call(tasks.ExportTask, ExportTaskRequest(guid=guide))
         export.document.task.name = "Restart safely, second edition"
         request = ImportTaskRequest(
@@ -88,7 +88,7 @@ def main(address: str, account: str, file: str) -> None:
         second = call(revisions.CreateRevision, request).revision
         print(f"published revision {second.revision}: {live()}")
 
-        # One call goes back.
+        # One call undoes it.
         request = SetRevisionAliasRequest(task=guide, alias="live", revision=str(first.revision))
         call(revisions.SetRevisionAlias, request)
         print(f"readers see again: {live()}")

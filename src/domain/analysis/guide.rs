@@ -42,8 +42,7 @@ pub struct GuideLimit(pub &'static str, pub usize);
 
 impl GuideLimit {
     const STEPS: Self = Self("steps", MAX_GUIDE_STEPS);
-    /// If several subtask steps refer to a task, its conditions count for each of them, as its
-    /// steps do.
+    /// If several subtask steps refer to a task, its conditions and steps count for each of them.
     const CONDITIONS: Self = Self("conditions", 20_000);
     /// The keys of all variables. The keys of an observation count once for each variable that it
     /// sets.

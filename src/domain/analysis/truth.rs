@@ -2,7 +2,7 @@
 
 use std::ops::Not;
 
-/// Whether something holds, as far as it is known.
+/// Whether something holds, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Truth {
     /// It holds for no possible value.

@@ -112,7 +112,7 @@ pub struct StepToRestore {
 }
 
 impl RestoreStep {
-    /// The request has no field for what is refused but the step.
+    /// The request only has the field of the step for what is refused.
     const FIELD: &'static str = "guid";
 
     pub fn not_found(&self) -> Error {

@@ -19,7 +19,8 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-/// What an import does with existing steps that the document leaves out, with the numbers of the contract.
+/// What an import does with existing steps that the document leaves out, with the numbers of the
+/// API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(i32)]
 pub enum AbsentSteps {
@@ -29,8 +30,8 @@ pub enum AbsentSteps {
     Delete = 2,
 }
 
-/// What an import does with fields of stored tasks and steps that the document leaves out, with the numbers
-/// of the contract.
+/// What an import does with fields of stored tasks and steps that the document leaves out, with the
+/// numbers of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(i32)]
 pub enum AbsentFields {
@@ -51,7 +52,7 @@ pub enum ImportTarget {
 /// The document of an import.
 #[derive(Debug)]
 pub enum ImportDocument {
-    /// It creates its task, so it does not depend on what is stored.
+    /// It creates its task, so it does not depend on stored data.
     Decoded(Box<Document>),
     /// It may change a stored task, against which it is decoded.
     Undecoded(Box<dyn GuideDocument>),
@@ -86,7 +87,7 @@ pub struct Document {
     pub path: String,
     pub task: DocumentTask,
     pub steps: Vec<DocumentStep>,
-    /// What is wrong with its fields. The outermost document also has the violations of nested ones.
+    /// The violations of its fields. The outermost document also has the violations of nested ones.
     pub violations: Violations,
     /// The paths of sent fields that are not honored. The outermost document also has those of nested ones.
     pub ignored: BTreeSet<String>,

@@ -1,5 +1,5 @@
-//! Makes the guide that a document wants: one walk down the document. References are resolved at
-//! the end, as they may point to tasks further down.
+//! Makes the guide that a document describes, in one pass. References are resolved at the end,
+//! because they may point to later tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> 
 
 /// Plans an import. The tasks and steps of a revision get their former ids where these are free.
 ///
-/// Whatever is valid of an invalid document is planned, so that the violations that only a plan shows
+/// The valid part of an invalid document is planned, too, so that violations that only a plan finds
 /// are reported with those of the fields.
 pub(super) fn plan_with_ids<'a>(
     document: &'a Document,
@@ -348,7 +348,7 @@ impl<'a> Planner<'a> {
         let not_found = sent.not_found(&at);
         sent.guid = sent.guid.map(|id| self.new_id(id));
         if let (Some(link), Some(_)) = (step.link, document) {
-            // A wiring step refers to its managed task, whatever was sent.
+            // A wiring step refers to its managed task, regardless of what was sent.
             if sent.external_id.take().is_some() {
                 self.ignore(path, "subtask_external_id");
             }

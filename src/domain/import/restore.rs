@@ -35,8 +35,8 @@ pub struct Restore<'a> {
 }
 
 impl Restore<'_> {
-    /// Plans the restore. The request has no field for what is refused but the revision, so
-    /// descriptions name the rest.
+    /// Plans the restore. The request only has a field for the revision, so descriptions name the
+    /// rest.
     pub fn plan(self, context: ImportContext<'_>) -> Result<ImportPlan> {
         let KeptDocument {
             mut document,
@@ -85,8 +85,8 @@ impl Restore<'_> {
     }
 }
 
-/// Violations name steps by their ids, and subtask steps refer to tasks by ids alone. A managed task gets
-/// the name of its answer.
+/// Violations name steps by their ids, and subtask steps refer to tasks only by ids. A managed task
+/// gets the name of its answer.
 fn prepare(document: &mut Document, name: Option<&Name>) {
     if let (Some(new), Some(name)) = (&mut document.task.new, name) {
         new.name = name.clone();
@@ -156,8 +156,9 @@ impl<'a> RestoredIds<'a> {
         }
     }
 
-    /// Gives a task its former id if it is created and the id is free. Notes what its translations were
-    /// made from: one that was made from another text than the stored one gives the task a new version.
+    /// Gives a new task its former id if the id is free. Notes what its translations were made
+    /// from. If a translation was made from a different text than the stored one, the task gets a
+    /// new version.
     pub fn set_task(
         &mut self,
         kept: &Document,
@@ -249,7 +250,7 @@ impl<'a> RestoredIds<'a> {
     }
 }
 
-/// Whether a task that is no longer managed is as in the revision, with everything below it.
+/// Whether a task that is no longer managed equals the revision, with everything below it.
 fn is_same(kept: &Document, stored: &TaskTree) -> bool {
     let (task, b) = (&kept.task.new, &stored.task);
     let same_task = task

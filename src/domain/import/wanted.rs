@@ -1,4 +1,4 @@
-//! The guide that an import or a restore wants, and its difference from what is stored.
+//! The guide that an import or a restore describes, and its differences from the stored guide.
 
 use std::collections::BTreeMap;
 

@@ -23,9 +23,9 @@ impl Finding {
     }
 }
 
-/// The candidate with the least edit distance. The distance is at most 2 or a third of the name's
-/// length, whichever is more, and less than the length of the longer name. Common beginnings up to a
-/// dot, such as `components.7.`, are not compared. `None` if the allowance is spent.
+/// The candidate with the smallest edit distance. The distance is at most 2 or a third of the
+/// name's length, whichever is more, and less than the length of the longer name. Common beginnings
+/// up to a dot, such as `components.7.`, are not compared. `None` if the allowance is spent.
 pub fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,

@@ -132,7 +132,7 @@ fn code(reason: ErrorReason) -> Code {
     }
 }
 
-/// The reason of this name in the contract.
+/// The reason of this name in the API.
 pub fn error_reason(name: &str) -> Option<ErrorReason> {
     ErrorReason::from_str_name(&format!("{REASON_PREFIX}{name}"))
 }

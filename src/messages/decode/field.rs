@@ -139,8 +139,8 @@ impl<'a> Field<'a> {
         parsed.map_err(refuse).ok()
     }
 
-    /// What was parsed of a required text, or `None` and a violation: `otherwise` says what is
-    /// wrong with a text that is not empty.
+    /// The parsed value of a required text, or `None` and a violation. `otherwise` is the error
+    /// about a text that is not empty.
     pub fn parsed<T>(&mut self, text: &str, parsed: Option<T>, otherwise: &str) -> Option<T> {
         match (&parsed, text) {
             (Some(_), _) => {}

@@ -62,7 +62,7 @@ pub fn step(step: Step) -> v1::Step {
     }
 }
 
-/// A step without its body and those of its translations.
+/// A step without its body and the bodies of its translations.
 pub fn step_without_bodies(full: &Step) -> v1::Step {
     // The clone shares the bodies.
     let mut without = full.clone();

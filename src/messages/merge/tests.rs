@@ -28,8 +28,8 @@ fn sort(guide: &mut TaskDocument) {
     steps.flat_map(managed_documents_mut).for_each(sort);
 }
 
-/// Whether a merge has every change from `base` to `side` but for places: each of these becomes
-/// none when it is made again.
+/// Whether a merge has every change from `base` to `side`, except positions. Making such a change
+/// again changes nothing.
 fn has_changes(base: &TaskDocument, side: &TaskDocument, merged: &TaskDocument) -> bool {
     let difference = compare(base, side);
     let missing = changed_fields(&TASK, &encoded_task(side), &encoded_task(merged));

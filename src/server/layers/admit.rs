@@ -49,7 +49,7 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
         caller.ok_or_else(|| status::credentials_missing("the call has no credentials"))?;
     call.hold(state.limits.begin_call(&caller.account)?);
     // A call that waits here is not in work.
-    let opened = timeout(OPENING_TIMEOUT, state.contract.wait()).await;
+    let opened = timeout(OPENING_TIMEOUT, state.services.wait()).await;
     let mut services = opened.map_err(|_| status::store_not_open())?.clone();
     let (head, body) = request.into_parts();
     let path = head.uri.path();
@@ -93,7 +93,7 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
     call.in_turns(work).await
 }
 
-/// The memory that the elements of a message take when they are decoded.
+/// The memory that the elements of a message take when decoded.
 fn decoded_bytes(state: &Shared, path: &str, message: &Bytes) -> Result<usize, Status> {
     if message.len() < MIN_COUNTED_BYTES {
         return Ok(0);

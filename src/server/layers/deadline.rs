@@ -16,7 +16,7 @@ const GRPC_TIMEOUT: &str = "grpc-timeout";
 /// call first.
 const EARLIER: Duration = Duration::from_millis(1);
 
-/// Ends a call at its deadline: that of the caller or of the server, whichever comes first.
+/// Ends a call at the deadline of the caller or of the server, whichever comes first.
 pub async fn enforce(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
     let timeout = requested(request.headers())?;
     let scope = grpc::required_scope(request.uri().path()).unwrap_or(Scope::Read);

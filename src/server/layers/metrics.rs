@@ -30,7 +30,7 @@ const INITIAL_OUTCOMES: [(Code, ErrorReason); 4] = [
 ];
 /// The label of every rpc that is not in the API.
 const UNKNOWN_RPC: &str = "unknown";
-/// The type of every rpc of the contract.
+/// The type of every rpc of the API.
 const UNARY: &str = "unary";
 
 type LabelValue = Cow<'static, str>;

@@ -16,8 +16,8 @@ const HEADER_OVERHEAD_BYTES: usize = 32;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
 
-/// Refuses a request that is neither gRPC nor gRPC-Web, such as one for a page, or whose messages are not encoded
-/// by Protocol Buffers.
+/// Refuses a request that is neither gRPC nor gRPC-Web, such as a request for a page, or whose
+/// messages are not encoded by Protocol Buffers.
 pub async fn require_grpc(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
     let content_type = request.headers().get(CONTENT_TYPE);
     let kind = content_type.and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"));

@@ -85,7 +85,7 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
         return Err(status);
     }
     // The request is incomplete because the caller has disconnected, so the call counts as
-    // cancelled.
+    // canceled.
     if !record.call.is_cancelled() {
         record.end(&status);
     }
@@ -110,7 +110,7 @@ fn with_details(status: &Status, call: &CallContext) -> Status {
 }
 
 /// What is recorded about a call. If it is dropped before [`CallRecord::end`], the client has
-/// cancelled.
+/// canceled.
 struct CallRecord {
     call: Arc<CallContext>,
     peer: Option<SocketAddr>,

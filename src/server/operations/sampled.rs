@@ -24,11 +24,14 @@ pub fn register_server(registry: &mut Registry, state: &Shared) {
     let help = "Calls that were refused with OVERLOADED, by the limit that was reached";
     registry.register("rejected_calls", help, limits.rejected.clone());
     let ready = usize::from(state.health.state() == HealthState::Serving);
-    let in_work = "Calls that are worked on: their messages have arrived and they have a permit";
+    let in_work = "Calls in progress whose messages have arrived and which have a permit";
     let waiting = "Calls that send their message or wait for a permit";
-    let open = "Open connections of clients";
-    let max_connections = "Most connections of clients at once";
-    let (max_bytes, max_memory) = ("Most bytes that calls hold at once", limits.memory.max());
+    let open = "Open client connections";
+    let max_connections = "Maximum number of client connections";
+    let (max_bytes, max_memory) = (
+        "Maximum number of bytes that calls may hold",
+        limits.memory.max(),
+    );
     for (name, help, value) in [
         ("ready", "1 if the server is ready, else 0", ready),
         ("connections", open, connections.taken()),

@@ -26,7 +26,7 @@ const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, incl
     behind a proxy or load balancer";
 
 pub struct Failure {
-    /// What is wrong, and what to do.
+    /// The problem and the remedy.
     pub why: Cow<'static, str>,
     /// Whether the failure may be temporary. Otherwise it lasts until a setting is changed.
     may_pass: bool,
@@ -142,8 +142,8 @@ fn tls_message(err: &rustls::Error) -> &'static str {
             "its certificate is a CA certificate (CA:TRUE): give it one with CA:FALSE"
         }
         Certificate::Other(err) if err.to_string().contains("UnsupportedCertVersion") => {
-            "its certificate is not X.509 version 3, like the ones that Citus generates: give it \
-             one of version 3, or set sslmode=disable in the URL within a trusted network"
+            "its certificate is of an old X.509 version, like the ones that Citus generates: give \
+             it one of version 3, or set sslmode=disable in the URL within a trusted network"
         }
         _ => "its certificate cannot be accepted: check it, and sslrootcert in the URL",
     }

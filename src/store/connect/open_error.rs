@@ -38,7 +38,7 @@ impl OpenError {
     }
 }
 
-/// What is wrong if only part of a dump was restored.
+/// The problem if only part of a dump was restored.
 pub(super) const INCOMPLETE: &str = "a table or its rows are missing, perhaps because only part of \
     a dump was restored: restore a full dump, or use an empty database";
 

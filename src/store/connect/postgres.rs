@@ -33,8 +33,7 @@ const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
 const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(100);
 /// How long the check of an idle connection may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a connection may take to finish a cancelled statement. It is longer than
-/// `lock_timeout`.
+/// How long a connection may take to finish a canceled statement. It is longer than `lock_timeout`.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The minimum time between two refusals that count. While the database is a standby, every write
 /// is refused, and each refusal would close all connections.

@@ -121,7 +121,7 @@ impl Account {
         tasks.extend(planned);
         let known = known.clone();
         let weight = guide_weight(&tasks);
-        // The memory counts until the work ends, even if the call is cancelled.
+        // The memory counts until the work ends, even if the call is canceled.
         let work = move |_: StopSignal<'_>| Some((GuideDraft::new(root, tasks, &known), memory));
         let (draft, mut memory) = analyze_by_weight(weight, work).await?;
         let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;

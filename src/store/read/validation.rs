@@ -64,7 +64,7 @@ pub struct ValidationPage {
     /// The counts of the whole guide.
     pub counts: FindingCounts,
     pub fingerprint: Fingerprint,
-    /// Whether it is the one that the caller sent.
+    /// Whether it is the fingerprint that the caller sent.
     pub unchanged: bool,
 }
 
@@ -158,7 +158,7 @@ impl Account {
         let resumed_task = resumed.as_ref().map(|cursor| cursor.task);
         let mut page = FindingsPage::default();
         for task in resumed_task.into_iter().chain(others.await?) {
-            // Without a task there is no cursor to go on from.
+            // Without a task, there is no cursor to continue from.
             let is_late = page.next.is_some() && started.elapsed() >= MAX_PAGE_TIME;
             let is_full = page.findings.len() >= size || bytes >= PAGE_BYTES;
             if cost >= STEPS_PER_CALL || is_full || is_late {

@@ -1,5 +1,5 @@
 //! Copies a database into an empty one, within or between SQLite and PostgreSQL. A copy spans all
-//! accounts. A cancelled BEGIN is harmless here, because the process ends after the copy.
+//! accounts. A canceled BEGIN is harmless here, because the process ends after the copy.
 #![allow(clippy::disallowed_methods)]
 
 use std::mem;

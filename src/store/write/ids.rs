@@ -11,7 +11,7 @@ use crate::store::{
     error::StoreError,
 };
 
-/// Its ids increase within this process, whatever the clock does.
+/// Its ids increase within this process, even if the clock is set back.
 static SEQUENCE: Mutex<ContextV7> = Mutex::new(ContextV7::new());
 
 pub fn new_id() -> Uuid {

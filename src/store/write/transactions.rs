@@ -93,7 +93,7 @@ impl Transactions {
         Ok(outcomes)
     }
 
-    /// Runs a write in a transaction of its own, and retries it on conflicts.
+    /// Runs a write in its own transaction, and retries it on conflicts.
     async fn run(&self, job: &Job) -> Result<(), StoreError> {
         let mut contention = Contention::Changed;
         for attempt in 0..MAX_ATTEMPTS {
@@ -128,7 +128,7 @@ impl Transactions {
         }
     }
 
-    /// Begins a transaction. Call it only in spawned tasks, because a cancelled BEGIN would leave a
+    /// Begins a transaction. Call it only in spawned tasks, because a canceled BEGIN would leave a
     /// connection of the pool inside a transaction.
     #[allow(clippy::disallowed_methods)]
     async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {

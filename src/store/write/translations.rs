@@ -70,7 +70,7 @@ impl Operation for WriteTranslations {
     }
 }
 
-/// What the write needs of a step: what is translated, and its size.
+/// What the write needs of a step: the translated content, and its size.
 #[derive(DerivePartialModel)]
 #[sea_orm(entity = "step::Entity")]
 struct TranslatedStepRow {

@@ -45,8 +45,8 @@ const SQLITE_MAX_GROUP: usize = 64;
 /// The queue of writes.
 ///
 /// *Invariant:* a queued write holds no connection. If the caller goes away or its deadline passes
-/// meanwhile, the write never starts. A write that has begun runs to its end even if its
-/// caller goes away, so BEGIN is never cancelled.
+/// meanwhile, the write never starts. A write that has begun runs to its end even if its caller
+/// goes away, so BEGIN is never canceled.
 pub struct Writers {
     jobs: mpsc::UnboundedSender<Job>,
     max_wait: Duration,
@@ -156,7 +156,7 @@ impl Job {
         self.write.mode()
     }
 
-    /// Fails if nobody is left to receive the response.
+    /// Fails if the response no longer has a receiver.
     pub fn check_caller(&self) -> Result<(), StoreError> {
         match &self.call {
             Some(call) if call.is_over() => Err(Error::CallOver.into()),

@@ -28,8 +28,8 @@ fn base64(text: impl AsRef<[u8]>) -> String {
 
 /// A claim, a value that is wrong (`-` if it is missing), and a part of what is said about it.
 const WRONG_CLAIMS: &str = r#"
-aud "another" -> it must be "expertise", or a list with it
-aud ["another", "third"] -> it must be "expertise", or a list with it
+aud "another" -> it must be "expertise", or a list that contains it
+aud ["another", "third"] -> it must be "expertise", or a list that contains it
 aud - -> `aud` is missing:
 aud null -> `aud` is missing:
 aud 7 -> `aud` is not a string or a list

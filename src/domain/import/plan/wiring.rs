@@ -133,7 +133,8 @@ impl<'a> Planner<'a> {
             if let Some(task) = step.link {
                 linked.insert(task);
             } else if let Some(subtask) = step.kind.subtask()
-                // A stored step becomes one only if it is listed as one, as after it was unlinked.
+                // A stored step only becomes a wiring step if it is listed as one, for example
+                // after it was unlinked.
                 && (link.is_some() || !self.stored.steps.contains_key(&step.guid))
             {
                 let subtask = subtask.task;
@@ -155,7 +156,7 @@ impl<'a> Planner<'a> {
                 let stored = stored.get(&task.id).copied();
                 let index = take_candidate(&mut candidates, &task);
                 let step = index.and_then(|index| steps.get_mut(index));
-                // One stored step does not become another one.
+                // A stored step does not become a different one.
                 let is_free = |step: &&mut PlannedStep<'_>| {
                     stored.is_none() || !self.stored.steps.contains_key(&step.step.guid)
                 };

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The names that a task or step uses, as the index has them.
+/// The names that a task or step uses, in the form of the index.
 type NameUses = BTreeSet<(NameUse, String)>;
 
 impl Batch<'_> {

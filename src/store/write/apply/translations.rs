@@ -71,8 +71,8 @@ impl<M> Rows<M> {
 }
 
 impl Translations {
-    /// Adds the translations that differ between two states of a task, and those that were made from
-    /// another text than the task's current name.
+    /// Adds the translations that differ between two states of a task, and translations of a text
+    /// other than the task's current name.
     pub fn add_task(&mut self, before: Option<&Task>, after: &Task, from: &TranslatedFrom) {
         self.tasks.add(
             after.guid.0,
