@@ -141,12 +141,12 @@ async fn check_refused(client: &Client, call: &'static str, entry: &'static Entr
         let fixture = Fixture::of(client, &json!([base, refusal.change])).await;
         let request = fixture.changed(&fixture.request(base), &refusal.change);
         let at = format!("{call} @{} with {}", refusal.request, refusal.change);
-        let before = fixture.client.all_tasks().await;
+        let before = fixture.client.tasks_with_steps().await;
         let Err(status) = fixture.send(call, &request).await else {
             panic!("{at} is accepted");
         };
         let failure = Failure::from(status);
-        let after = fixture.client.all_tasks().await;
+        let after = fixture.client.tasks_with_steps().await;
         assert_eq!(after, before, "{at} changes something");
         match catalogue().expand(&refusal.fails, &Values::new()) {
             Value::String(reason) => {

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 
+use bytes::Bytes;
+use prost::Message;
 use rustix::{
     fs::{FlockOperation, fcntl_lock},
     process::Signal,
@@ -34,6 +36,11 @@ async fn two_servers_on_one_file_lose_no_write() {
     let stored = first.get_task(&created.guid).await.accepted();
     assert_eq!(stored, second.get_task(&created.guid).await.accepted());
     assert_eq!(stored.steps.len(), WRITES);
+    let guid = created.guid.clone();
+    let export: Bytes = ExportTaskRequest { guid }.encode_to_vec().into();
+    let [one, other] =
+        [&first, &second].map(|client| client.send_bytes("TaskService/ExportTask", export.clone()));
+    assert_eq!(one.await.expect("bytes"), other.await.expect("bytes"));
     // What the one has written, the other compares with.
     let outdated = task_of(&created.guid)
         .with_etag(created.etag.clone())

@@ -178,15 +178,28 @@ async fn every_token_without_a_valid_signature_gets_the_same_answer() {
             format!("Bearer {}", sign(&signer, &header, &claims())),
         ));
     }
+    let good = signer.token(&claims());
+    for (position, letter) in good.char_indices() {
+        let other = if letter == 'A' { "B" } else { "A" };
+        let mut altered = good.clone();
+        altered.replace_range(position..=position, other);
+        forged.push(("one altered letter", format!("Bearer {altered}")));
+    }
+    // The last letter of 32 bytes has two bits that mean nothing.
+    const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let (rest, last) = good.split_at(good.len() - 1);
+    let last = LETTERS.find(last).expect("a letter of base64");
+    let unused = &LETTERS[last + 1..last + 2];
+    forged.push(("unused bits", format!("Bearer {rest}{unused}")));
     let expected = error_answer(client.list(&[("authorization", &forged[0].1)]).await);
     assert_eq!(expected.code, Code::Unauthenticated);
     assert_eq!(expected.reason, "CREDENTIALS_INVALID");
     for (name, value) in &forged {
         let answer = error_answer(client.list(&[("authorization", value)]).await);
-        assert_eq!(answer, expected, "{name}");
+        assert_eq!(answer, expected, "{name}: {value}");
     }
 
-    let good = format!("Bearer {}", signer.token(&claims()));
+    let good = format!("Bearer {good}");
     let twice = [("authorization", good.as_str()), ("authorization", &good)];
     assert_eq!(error_answer(client.list(&twice).await), expected, "twice");
     client.list(&twice[..1]).await.expect("it is accepted");

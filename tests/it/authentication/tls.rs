@@ -36,6 +36,26 @@ async fn assert_not_served(client: TokenClient) {
 }
 
 #[tokio::test]
+async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let authority = Authority::new();
+    let server = start_with_tls(&authority.files(directory.path())).await;
+    let client = client(&server, trusting(&authority));
+    client.list(&ACCOUNT).await.expect("it is served");
+    assert_not_served(TokenClient::of(&server)).await;
+    client.list(&ACCOUNT).await.expect("it is still served");
+}
+
+#[tokio::test]
+async fn tls_on_a_plain_text_port_fails_and_disturbs_no_other_call() {
+    let server = TestServer::start(in_memory()).await;
+    let plain = TokenClient::of(&server);
+    plain.list(&ACCOUNT).await.expect("it is served");
+    assert_not_served(client(&server, trusting(&Authority::new()))).await;
+    plain.list(&ACCOUNT).await.expect("it is still served");
+}
+
+#[tokio::test]
 async fn with_a_client_ca_clients_need_its_certificate() {
     let directory = tempfile::tempdir().expect("a directory");
     let (servers, clients) = (Authority::new(), Authority::new());

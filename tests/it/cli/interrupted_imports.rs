@@ -66,21 +66,30 @@ fn an_interrupted_import_finishes_its_file_and_is_resumed(cli: Cli) {
         let args = [&["import"], more, &files].concat();
         cli.command(&args).in_directory(directory.path()).start()
     };
-    let run = import(&[]);
-    let seen = (0..3).map_while(|_| run.next_line()).count();
-    run.signal(Signal::INT);
-    let output = run.end();
-    assert_eq!(output.code, Some(1), "{}", output.stderr);
-    let done = seen + output.stdout.lines().count();
-    assert!((3..count).contains(&done), "{done}");
-    let line = output.stderr.lines().last().expect("a line");
-    let (interrupted, id) = line.split_once("--request-id ").expect(line);
-    interrupted.says(&[&format!("interrupted after {done} of ")]);
-    output.stderr.says(&[&format!(
-        "{done} created, 0 updated, 0 unchanged, 0 failed\n"
-    )]);
+    let interrupted = |more: &[&str]| {
+        let run = import(more);
+        let seen = (0..3).map_while(|_| run.next_line()).count();
+        run.signal(Signal::INT);
+        let output = run.end();
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        let done = seen + output.stdout.lines().count();
+        assert!((3..count).contains(&done), "{done}");
+        let line = output.stderr.lines().last().expect("a line");
+        let (interrupted, id) = line.split_once("--request-id ").expect(line);
+        interrupted.says(&[&format!("interrupted after {done} of ")]);
+        output.stderr.says(&[&format!(
+            "{done} created, 0 updated, 0 unchanged, 0 failed\n"
+        )]);
+        (done, id.to_owned())
+    };
+    let (first_done, id) = interrupted(&[]);
+    assert_eq!(names(&cli).values().sum::<usize>(), first_done);
+    // The resumed run is interrupted, too.
+    let (second_done, same_id) = interrupted(&["--request-id", &id]);
+    assert_eq!(same_id, id);
+    let done = first_done.max(second_done);
     assert_eq!(names(&cli).values().sum::<usize>(), done);
-    import(&["--request-id", id]).end().succeeded();
+    import(&["--request-id", &id]).end().succeeded();
     assert_eq!(names(&cli), expected_names(count));
 }
 

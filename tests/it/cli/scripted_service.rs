@@ -1,6 +1,9 @@
 //! A service that answers imports by a script.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+};
 
 use bytes::Bytes;
 use expertise::proto::v1::{ImportTaskRequest, ImportTaskResponse, Task};
@@ -77,9 +80,9 @@ impl State {
         let mut listener = Some(listener);
         while let Some(listening) = &listener {
             let (client, _) = listening.accept().await.expect("a connection");
-            let connection = Arc::clone(&self).serve(client);
+            let mut connection = pin!(Arc::clone(&self).serve(client));
             tokio::select! {
-                () = connection => {}
+                () = &mut connection => {}
                 // It stops listening before the connection ends.
                 () = self.cut.notified() => {
                     let imports = self.request_ids.lock().expect("the ids").len();

@@ -87,6 +87,35 @@ async fn the_dashboard_queries_exposed_metrics() {
     let queries: Vec<_> = queries.collect();
     assert!(queries.len() >= panels.len() / 2, "{queries:?}");
     assert_all_exposed(&queries).await;
+    let exposed = exposed().await;
+    for target in panels.iter().flat_map(|panel| panel["targets"].as_array()) {
+        for target in target {
+            assert_legend_is_of(target, &exposed);
+        }
+    }
+}
+
+/// Asserts that what a query returns has each label of its legend.
+fn assert_legend_is_of(target: &Value, exposed: &BTreeMap<String, Family>) {
+    let query = target["expr"].as_str().expect("a query");
+    let legend = target["legendFormat"].as_str().unwrap_or_default();
+    let kept: BTreeSet<String> = query
+        .split("by (")
+        .skip(1)
+        .flat_map(|part| part.split(')').next().unwrap_or_default().split(','))
+        .map(|label| label.trim().to_owned())
+        .collect();
+    let metrics = words(query).filter_map(|word| exposed.get(word));
+    let of_metrics: BTreeSet<&String> = metrics.flat_map(|family| &family.labels).collect();
+    for label in legend.split("{{").skip(1) {
+        let (label, _) = label.split_once("}}").expect(legend);
+        let label = label.trim().to_owned();
+        let has = match query.contains("by (") {
+            true => kept.contains(&label),
+            false => label == "instance" || of_metrics.contains(&label),
+        };
+        assert!(has, "no label {label}: {query}");
+    }
 }
 
 #[tokio::test]

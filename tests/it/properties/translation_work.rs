@@ -378,6 +378,7 @@ impl Model {
         writes: &[(Pick, usize, Option<usize>, NamedSource)],
     ) {
         let (mut sent, mut expected) = (Vec::new(), Vec::new());
+        let mut changed = BTreeSet::new();
         // The service refuses the whole request if one of its writes has no text.
         let complete = writes.iter().all(|(_, _, text, _)| text.is_some());
         for (what, language, text, made) in writes {
@@ -400,8 +401,13 @@ impl Model {
             let digest = translated_from
                 .as_ref()
                 .map(|source| self.digests[source].clone());
+            // The same language in any case.
+            let written = match sent.len() % 2 {
+                0 => language.to_owned(),
+                _ => language.to_uppercase(),
+            };
             let mut translation = AutomaticTranslation::default()
-                .with(|it| it.language = language.to_owned())
+                .with(|it| it.language = written)
                 .with(|it| it.source_digest = digest.unwrap_or_else(|| "nonsense".to_owned()));
             let Some(resource) = self.resources.get_mut(index) else {
                 translation.guid = self.deleted_ids[index - self.resources.len()].clone();
@@ -427,20 +433,45 @@ impl Model {
                 let locked = false;
                 if complete {
                     let row = Translation { text, locked, made };
+                    if known != Some(&row) {
+                        changed.insert(resource.guid.clone());
+                    }
                     resource.rows.insert(language, row);
                 }
                 TranslationResult::Written
             });
         }
+        let before = versions(client).await;
         let outcome = client.write_translations(sent).await;
+        let after = versions(client).await;
         if !complete {
             let failure = outcome.refused();
             failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
+            assert_eq!(after, before);
             return;
         }
         let response = outcome.accepted();
         let results: Vec<_> = response.results().collect();
         assert_eq!(results, expected);
+        // Exactly what was written has a new version: the task of a step keeps its own.
+        for (guid, (etag, modified)) in &before {
+            let is_changed = changed.contains(guid);
+            assert_eq!(after[guid].0 != *etag, is_changed, "{guid}");
+            assert_eq!(after[guid].1 != *modified, is_changed, "{guid}");
+        }
+        let Some(guid) = changed.first() else {
+            return;
+        };
+        let etag = before[guid].0.clone();
+        let mut all = self.resources.iter();
+        let failure = if all.any(|it| it.guid == *guid && it.source.is_step) {
+            let update = step_of(guid).with_etag(etag);
+            client.update_step(update, &["body"]).await.refused()
+        } else {
+            let update = task_of(guid).with_etag(etag);
+            client.update_task(update, &["published"]).await.refused()
+        };
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
     }
 
     async fn delete(&mut self, client: &Client, what: Pick) {
@@ -547,6 +578,17 @@ impl Model {
             assert_eq!(rows, expected.collect(), "{resource:?}");
         }
     }
+}
+
+/// The etag and the time of change of each task and step.
+async fn versions(client: &Client) -> BTreeMap<String, (String, Option<prost_types::Timestamp>)> {
+    let mut versions = BTreeMap::new();
+    for (task, steps) in client.tasks_with_steps().await {
+        versions.insert(task.guid, (task.etag, task.modified_ts));
+        let steps = steps.into_iter();
+        versions.extend(steps.map(|step| (step.guid, (step.etag, step.modified_ts))));
+    }
+    versions
 }
 
 #[apply(property_on_both_databases)]

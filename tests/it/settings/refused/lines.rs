@@ -11,11 +11,14 @@ const SNAPSHOT: &str = concat!(
     "/tests/it/settings/refused/snapshots/refused_settings.snap"
 );
 
+/// How many inputs the snapshot has: it is also what the inputs are read from.
+const INPUTS: usize = 138;
+
 #[test]
 fn each_wrong_setting_is_refused_in_one_line_without_secrets() {
     let snapshot = fs::read_to_string(SNAPSHOT).expect("the snapshot");
     let (_, lines) = snapshot.rsplit_once("\n---\n").expect("its head");
-    let mut shown = String::new();
+    let (mut shown, mut tried) = (String::new(), 0);
     for given in lines.lines().filter(|line| !line.starts_with("    ")) {
         shown.push_str(given);
         shown.push('\n');
@@ -40,7 +43,9 @@ fn each_wrong_setting_is_refused_in_one_line_without_secrets() {
         let hidden = hidden.iter().all(|secret| !line.contains(secret));
         assert!(hidden && !line.contains('\n'), "{given}: {line}");
         shown.push_str(&format!("    {line}\n"));
+        tried += 1;
     }
+    assert_eq!(tried, INPUTS);
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
