@@ -19,7 +19,9 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
+const CANCEL: u32 = 8;
 const MAX_FRAME_BYTES: usize = 16_384;
 
 /// Its connection.
@@ -128,6 +130,14 @@ pub fn stream(n: u32) -> u32 {
 
 pub fn data(stream: u32, payload: &[u8]) -> Vec<u8> {
     frame(DATA, 0, stream, payload)
+}
+
+pub fn last_data(stream: u32, payload: &[u8]) -> Vec<u8> {
+    frame(DATA, END_STREAM, stream, payload)
+}
+
+pub fn reset(stream: u32) -> Vec<u8> {
+    frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes())
 }
 
 /// HEADERS that begin a call at this path, none of them indexed. CONTINUATION has what exceeds a

@@ -24,7 +24,7 @@ use self::{
 use crate::{
     kit::{
         calls::{Mark, prepare, response},
-        catalogue::{Values, catalogue},
+        catalogue::{Values, catalogue, changed},
         client::Client,
         contract::{message_of, proto_json, request, try_message},
         deadline::in_time,
@@ -40,6 +40,42 @@ const EXECUTIONS_PER_ACCOUNT: u64 = 200;
 const EXECUTIONS_PER_DATABASE: u64 = 10_000;
 /// The most bytes of a message: mutations exceed it now and then.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
+/// Fields that no request of the catalogue sends, with their values.
+const MORE_FIELDS: [(&str, &str); 11] = [
+    ("TaskService/ImportTask", r#"{"match_external_ids": true}"#),
+    ("TaskService/ImportTask", r#"{"guide_etag": "$guide_etag"}"#),
+    (
+        "TaskService/ImportTask",
+        r#"{"reset_fields": "task.roles,steps.tags,steps.dependencies"}"#,
+    ),
+    (
+        "AnalysisService/ValidateTask",
+        r#"{"replaces_stored": true}"#,
+    ),
+    ("ChangeService/ListChanges", r#"{"wait": "0.01s"}"#),
+    (
+        "StepService/CreateStep",
+        r#"{"step": {"subtask_id": null, "subtask_external_id": "$external_id"}}"#,
+    ),
+    (
+        "StepService/UpdateStep",
+        r#"{"step": {"subtask_id": null, "subtask_external_id": "$external_id"}}"#,
+    ),
+    (
+        "RevisionService/CreateRevision",
+        r#"{"guide_etag": "$guide_etag"}"#,
+    ),
+    ("RevisionService/CreateRevision", r#"{"guide_etag": "old"}"#),
+    (
+        "RevisionService/RestoreRevision",
+        r#"{"guide_etag": "$guide_etag"}"#,
+    ),
+    (
+        "RevisionService/RestoreRevision",
+        r#"{"guide_etag": "old"}"#,
+    ),
+];
 
 /// Requests that failed once.
 const FAILED: [(&str, &[u8]); 1] = [(
@@ -119,9 +155,18 @@ impl Target {
     fn mutated(&self, rng: &mut Rng) -> (String, Bytes) {
         loop {
             let (call, mut request) = rng.pick(&self.requests).clone();
+            let more = MORE_FIELDS.iter().filter(|(of, _)| *of == call);
+            let more: Vec<&str> = more.map(|(_, more)| *more).collect();
+            if let Some(more) = rng.try_pick(&more)
+                && rng.one_in(4)
+            {
+                let more = serde_json::from_str(more).expect("JSON");
+                request = changed(request, &catalogue().expand(&more, &self.values));
+            }
             Mutator::new(rng, &self.requests, &self.values).mutate(&mut request);
-            // Most writes are validated alone.
-            if request.get("validate_only").is_some() && !rng.one_in(4) {
+            let descriptor = message_of(&call, "Request");
+            // Half of the writes are dry runs.
+            if descriptor.get_field_by_name("validate_only").is_some() && rng.one_in(2) {
                 request["validate_only"] = true.into();
             }
             if let Ok(message) = try_message(&call, request) {

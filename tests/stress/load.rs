@@ -83,7 +83,7 @@ pub(crate) use tests_on;
 /// What a module of tests imports.
 mod prelude {
     pub(super) use super::{
-        TestDatabase, call, call_at_once, done_within_memory, is_full, is_overloaded,
+        TestDatabase, call, call_at_once, done_at_once, done_within_memory, is_full, is_overloaded,
         measured_on_one_database, on_both_databases, on_one_database, short_or_full,
     };
     pub(super) use crate::{
@@ -177,9 +177,18 @@ async fn done_within_memory(
     account: &str,
     calls: Vec<CallBytes>,
 ) -> Vec<Http2Response> {
-    let (count, method) = (calls.len(), calls[0].method);
     service.terminate();
     service.restart();
+    done_at_once(service, account, calls).await
+}
+
+/// The same without the restart.
+async fn done_at_once(
+    service: &Service,
+    account: &str,
+    calls: Vec<CallBytes>,
+) -> Vec<Http2Response> {
+    let (count, method) = (calls.len(), calls[0].method);
     let responses = call_at_once(service, &[("x-account-id", account)], calls).await;
     let (done, refused): (Vec<_>, Vec<_>) = responses
         .into_iter()
@@ -191,9 +200,12 @@ async fn done_within_memory(
     ));
     for response in refused {
         let status = response.status();
-        // The database may be out of connections.
-        if status.code() != tonic::Code::Unavailable {
-            is_overloaded(&status);
+        match status.code() {
+            // The database may be out of connections.
+            code @ tonic::Code::Unavailable => {
+                Failure::from(status).is(code, "STORE_UNAVAILABLE");
+            }
+            _ => is_overloaded(&status),
         }
     }
     assert!(done_count > 0, "no {method} was done");

@@ -9,6 +9,7 @@ mod history;
 mod writer;
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     sync::{
         Arc,
@@ -166,8 +167,13 @@ impl Writers {
     }
 
     async fn wait_for(&mut self, what: &str, more: usize, count: fn(&Counts) -> usize) {
-        let goal = count(&self.counts) + more;
-        self.wait_until(what, |counts| count(counts) >= goal).await;
+        let mut found = count(&self.counts);
+        let goal = found + more;
+        // Each wait is for the next call: many calls may take longer than one wait.
+        while found < goal {
+            self.wait_until(what, |counts| count(counts) > found).await;
+            found = count(&self.counts);
+        }
     }
 
     async fn wait_until(&mut self, what: &str, condition: impl Fn(&Counts) -> bool) {
@@ -182,17 +188,20 @@ impl Writers {
 
     /// Stops the clients, and asserts that the service holds what they expect.
     pub async fn end(self) -> CallHistory {
+        self.end_after(async || {}).await
+    }
+
+    /// Like [`Writers::end`], with something to do when the clients have stopped.
+    pub async fn end_after(self, then: impl AsyncFnOnce()) -> CallHistory {
         self.counts.stop.store(true, Ordering::Relaxed);
         let clients = self.clients.join_all().await;
+        then().await;
         let shared = Client::at(self.server).with_account(&clients[0].shared_account);
         let task = &clients[0].shared_task.guid;
         retry_while_unavailable!(shared.get_task(task).await);
         let titles = shared.step_titles(task).await;
-        let own = clients
-            .iter()
-            .map(|client| client.verify_shared_task(&titles));
-        assert_eq!(own.sum::<usize>(), titles.len(), "{titles:?}");
-        let histories = join_all(clients.into_iter().map(WritingClient::verify)).await;
+        let verified = clients.into_iter().map(|client| client.verify(&titles));
+        let histories = join_all(verified).await;
         histories
             .into_iter()
             .fold(CallHistory::default(), CallHistory::and)
@@ -333,20 +342,24 @@ impl WritingClient {
     }
 
     /// Asserts that the shared task, whose steps have these titles, has the acknowledged steps in
-    /// their order. How many steps are those of this client.
+    /// their order, and no step twice. How many unanswered steps are there.
     fn verify_shared_task(&self, titles: &[String]) -> usize {
         let own = format!("{} ", self.number);
         let own = titles.iter().filter(|title| title.starts_with(&own));
         let (perhaps, sure): (Vec<&String>, Vec<&String>) =
             own.partition(|title| self.perhaps_appended.contains(title));
         assert_eq!(sure, self.appended.iter().collect::<Vec<_>>());
-        perhaps.len() + sure.len()
+        let different: BTreeSet<&String> = perhaps.iter().copied().collect();
+        assert_eq!(different.len(), perhaps.len(), "{perhaps:?}");
+        perhaps.len()
     }
 
-    async fn verify(self) -> CallHistory {
+    async fn verify(self, shared_titles: &[String]) -> CallHistory {
+        let done = self.verify_shared_task(shared_titles);
         let mut history = CallHistory {
+            done,
+            not_done: self.perhaps_appended.len() - done,
             calls: self.calls,
-            ..CallHistory::default()
         };
         for writer in self.writers {
             match writer.verify(&self.client).await {

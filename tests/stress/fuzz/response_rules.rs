@@ -1,5 +1,7 @@
 //! The rules of the contract for every response. Limits are those that its comments say.
 
+use std::collections::BTreeSet;
+
 use expertise::proto::v1::ErrorReason;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use tonic::{Code, Status};
@@ -12,6 +14,12 @@ use crate::kit::{
 /// The most bytes of trailers that clients take. They hold the details in base64 and the
 /// message percent-encoded.
 const MAX_TRAILER_BYTES: usize = 8 * 1024;
+/// The most characters of texts in lists.
+const LISTED_TEXTS: [(&str, usize); 3] = [
+    ("Step.parts", 1_000),
+    ("Step.skills", 1_000),
+    ("Step.tags", 1_000),
+];
 /// The most characters of texts that are not empty.
 const TEXTS: [(&str, usize); 7] = [
     ("Task.name", 200),
@@ -33,7 +41,7 @@ const LISTS: [(&str, usize); 7] = [
     ("FeedbackConfig.values", 1_000),
 ];
 /// Fields that responses always have.
-const PRESENT: [&str; 10] = [
+const PRESENT: [&str; 12] = [
     "Task.name",
     "Task.product_id",
     "Task.published",
@@ -43,7 +51,9 @@ const PRESENT: [&str; 10] = [
     "Step.product_id",
     "Step.cost",
     "StepTranslation.locked",
+    "Condition.variable",
     "Condition.targets",
+    "DependencyGroup.nodes",
 ];
 const MAX_LANGUAGES: usize = 100;
 const MAX_CONDITIONS: usize = 1_000;
@@ -103,9 +113,18 @@ pub fn keeps_the_limits(message: &DynamicMessage) {
                 assert!(limit == usize::MAX || !is_blank, "{path} is empty");
                 assert!(!text.contains('\0'), "U+0000 in {path}");
             }
+            Value::I64(id) if field.name() == "product_id" => assert!(*id > 0, "{path}: {id}"),
+            Value::I32(number) if field.name() == "published" => {
+                assert!(*number >= 0, "{path}: {number}");
+            }
             Value::F64(number) => assert!(number.is_finite(), "{path}: {number}"),
             Value::List(items) => {
                 assert!(items.len() <= limit(&LISTS), "{path}: {}", items.len());
+                for text in items.iter().filter_map(Value::as_str) {
+                    let letters = text.chars().count();
+                    assert!(letters <= limit(&LISTED_TEXTS), "{path}: {text}");
+                    assert!(!text.contains('\0'), "U+0000 in {path}");
+                }
             }
             Value::Map(members) => {
                 let keys = members.keys().filter_map(MapKey::as_str);
@@ -120,12 +139,14 @@ pub fn keeps_the_limits(message: &DynamicMessage) {
         }
     }
     match descriptor.name() {
+        "Task" => roles_differ(message),
         "Step" => step_is_consistent(message),
         "FeedbackConfig" => keys_differ(message),
         "DependencyGroup" => {
             assert!(levels(message, &["DependencyGroup"]) <= MAX_LEVELS_OF_CONDITIONS);
             assert!(count(message, "Condition") <= MAX_CONDITIONS);
         }
+        "DependencyNode" => assert!(message.fields().next().is_some(), "an empty node"),
         "Struct" | "ListValue" => {
             let levels = levels(message, &["Struct", "ListValue"]);
             assert!(levels <= MAX_LEVELS_OF_JSON, "{levels} levels of JSON");
@@ -133,6 +154,12 @@ pub fn keeps_the_limits(message: &DynamicMessage) {
         _ => {}
     }
     messages_in(message).for_each(keeps_the_limits);
+}
+
+fn roles_differ(task: &DynamicMessage) {
+    let task: expertise::proto::v1::Task = task.transcode_to().expect("a task");
+    let different: BTreeSet<&i32> = task.roles.iter().collect();
+    assert_eq!(different.len(), task.roles.len(), "{:?}", task.roles);
 }
 
 fn step_is_consistent(step: &DynamicMessage) {

@@ -1,5 +1,11 @@
 //! The limits of a connection, and the responses beyond them.
 
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use tokio::time::sleep;
+
 use super::prelude::*;
 use crate::frame_peer;
 
@@ -7,24 +13,24 @@ const STREAMS: u32 = 100;
 const GET: &str = "/expertise.v1.StepService/GetStep";
 const CREATE: &str = "/expertise.v1.StepService/CreateStep";
 
-/// Asks for a step that is not there, with these headers.
-async fn get(service: &Service, headers: &[(&str, &str)]) -> Http2Response {
-    let headers = [&[("x-account-id", "limits")], headers].concat();
-    let request = framed(&GetStepRequest {
+/// Asks for a step that is not there.
+fn unknown_step() -> Bytes {
+    framed(&GetStepRequest {
         guid: unknown_guid(),
-    });
-    let connection = service.connect().await;
-    let response = connection.try_call("StepService/GetStep", &headers, request);
+    })
+}
+
+/// Asks for a step that is not there, with these headers.
+async fn get(connection: &Http2Connection, headers: &[(&str, &str)]) -> Http2Response {
+    let headers = [&[("x-account-id", "limits")], headers].concat();
+    let response = connection.try_call("StepService/GetStep", &headers, unknown_step());
     response.await.expect("a response")
 }
 
-/// Waits until a call of another account is served.
-async fn is_served(service: &Service) {
-    until("a call is served", async || {
-        let code = get(service, &[]).await.status().code();
-        (code == Code::NotFound).then_some(())
-    })
-    .await;
+/// Asserts that a call of another account is served on a connection.
+async fn is_served(connection: &Http2Connection) {
+    let answer = get(connection, &[]).await;
+    answer.is(Code::NotFound, "STEP_NOT_FOUND");
 }
 
 #[apply(on_one_database)]
@@ -43,9 +49,77 @@ async fn settings_tell_the_limits_to_every_client(database: TestDatabase) {
 #[apply(on_one_database)]
 async fn headers_that_are_not_even_read_have_a_response_of_http_alone(database: TestDatabase) {
     let service = database.serve();
+    let connection = service.connect().await;
     let far_too_long = "x".repeat(60_000);
-    let answer = get(&service, &[("x-long", &far_too_long)]).await;
+    let answer = get(&connection, &[("x-long", &far_too_long)]).await;
     assert_eq!(answer.http, 431);
+    is_served(&connection).await;
+}
+
+/// Callers with short deadlines may reset all their streams together.
+#[apply(on_one_database)]
+async fn streams_reset_together_keep_the_connection(database: TestDatabase) {
+    let service = database.serve();
+    let mut peer = FramePeer::with_preface(service.address()).await;
+    let resets = (0..STREAMS).flat_map(begun_and_reset);
+    let later = frame_peer::stream(STREAMS);
+    let call = frame_peer::call(later, GET, &[]);
+    let message = frame_peer::last_data(later, &unknown_step());
+    let bytes: Vec<u8> = resets.chain(call).chain(message).collect();
+    peer.send(&bytes).await.expect("the server reads");
+    until_true("a later call is answered", || peer.received().streams > 0).await;
+    assert!(!peer.received().ended);
+}
+
+#[apply(on_one_database)]
+async fn streams_reset_before_they_are_seen_end_the_connection(database: TestDatabase) {
+    let service = database.serve();
+    let mut peer = FramePeer::with_preface(service.address()).await;
+    for batch in 0..1_000 {
+        let streams = batch * 1_000..(batch + 1) * 1_000;
+        let resets: Vec<u8> = streams.flat_map(begun_and_reset).collect();
+        if peer.send(&resets).await.is_err() {
+            break;
+        }
+    }
+    until_true("it ends", || peer.received().ended).await;
+    is_served(&service.connect().await).await;
+}
+
+/// The n-th stream of a client, which is reset at once.
+fn begun_and_reset(n: u32) -> Vec<u8> {
+    let stream = frame_peer::stream(n);
+    [
+        frame_peer::call(stream, GET, &[]),
+        frame_peer::reset(stream),
+    ]
+    .concat()
+}
+
+#[apply(on_one_database)]
+async fn peers_that_send_byte_by_byte_disturb_nobody(database: TestDatabase) {
+    let service = database.serve();
+    let address = service.address();
+    let end = Instant::now() + short_or_full(Duration::from_secs(2), Duration::from_secs(30));
+    let slow = (0..100).map(|_| async move {
+        let mut peer = FramePeer::with_preface(address).await;
+        let message = [prefix(0, 1_000_000), vec![0; 16_000]].concat();
+        let call = frame_peer::call(1, CREATE, &[]);
+        for byte in [call, frame_peer::data(1, &message)].concat() {
+            if Instant::now() > end || peer.send(&[byte]).await.is_err() {
+                break;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let client = async {
+        let connection = service.connect().await;
+        while Instant::now() < end {
+            is_served(&connection).await;
+        }
+    };
+    tokio::join!(join_all(slow), client);
+    service.stayed_within(200 * MIB);
 }
 
 #[apply(on_one_database)]
@@ -66,7 +140,7 @@ async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDataba
     // It was not the deadline that ended them.
     let log = service.process().log();
     assert!(!log.contains("DEADLINE_EXCEEDED"), "{log}");
-    is_served(&service).await;
+    is_served(&service.connect().await).await;
 }
 
 #[apply(on_one_database)]
@@ -83,7 +157,16 @@ async fn lengths_that_are_claimed_and_never_sent_take_no_memory(database: TestDa
         }
         peers.push(peer);
     }
-    is_served(&service).await;
+    let connection = service.connect().await;
+    until("a call is served", async || {
+        let status = get(&connection, &[]).await.status();
+        if status.code() != Code::NotFound {
+            is_overloaded(&status);
+            return None;
+        }
+        Some(())
+    })
+    .await;
     let waits = peers.iter().all(|peer| !peer.received().ended);
     assert!(waits, "the server waits for the messages");
     service.stayed_within(200 * MIB);
@@ -96,7 +179,7 @@ async fn connections_that_send_nothing_are_closed(database: TestDatabase) {
     for _ in 0..500 {
         silent.push(FramePeer::connect(service.address()).await);
     }
-    is_served(&service).await;
+    is_served(&service.connect().await).await;
     let closed = || silent.iter().all(|peer| peer.received().ended);
     until_true("they are closed", closed).await;
     service.stayed_within(60 * MIB);
