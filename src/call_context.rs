@@ -179,8 +179,8 @@ impl CallContext {
         }
         if let Some(caller) = call.caller.get() {
             let (limits, account) = (call.limits, &caller.account);
-            call.hold(limits.begin_call(account)?);
-            call.hold(limits.begin_work(account, call.half_time()).await?);
+            call.hold(limits.take_call_permits(account)?);
+            call.hold(limits.take_work_permits(account, call.half_time()).await?);
         }
         Ok(is_ready)
     }

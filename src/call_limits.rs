@@ -140,16 +140,20 @@ impl CallLimits {
         Box::leak(Box::new(limits))
     }
 
-    /// Permits for a call of the account that begins.
-    pub fn begin_call(&self, account: &AccountId) -> Result<[Permit; 2]> {
+    /// Takes the permits of a new call of the account, or rejects it.
+    pub fn take_call_permits(&self, account: &AccountId) -> Result<[Permit; 2]> {
         let of_account = self.account_calls(account);
         let places = (self.calls.all.try_take(1)).zip(of_account.all.try_take(1));
         let (all, of_account) = places.ok_or_else(|| self.reject("queue_full"))?;
         Ok([all, of_account])
     }
 
-    /// Waits, at most until the time `until`, for permits to work on a call that has begun.
-    pub async fn begin_work(&self, account: &AccountId, until: Instant) -> Result<[Permit; 2]> {
+    /// Waits until `until` at most for the permits to work on a call that has call permits.
+    pub async fn take_work_permits(
+        &self,
+        account: &AccountId,
+        until: Instant,
+    ) -> Result<[Permit; 2]> {
         let of_account = self.account_calls(account);
         // The permit of the account comes first, so that a busy account does not delay others.
         let permits = async {

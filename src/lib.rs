@@ -15,21 +15,21 @@
 //! |---|---|
 //! | [`proto`] | the API: generated messages, servers and clients |
 //! | [`domain`] | values that are valid by construction, and the rules over them |
-//! | [`store`] | every query; a write is one transaction |
+//! | `store` | every query; a write is one transaction |
 //! | `messages` | conversions between messages of the API and domain values |
-//! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
-//! | [`auth`] | turns credentials into an [`auth::Caller`] |
+//! | `grpc` | one file per service: decode, one store call, encode; `grpc::status` makes the errors |
+//! | `auth` | turns credentials into an `auth::Caller` |
 //! | [`server`] | listener, connections, layers, health, metrics, shutdown |
 //! | `analysis_threads` | work on guides that takes more than a millisecond |
 //! | `call_limits` | how many calls and bytes the server handles concurrently |
 //! | `call_context` | task-local context of the current call: id, caller, deadline, cancellation, memory |
-//! | [`config`], [`telemetry`] | settings; log and traces |
-//! | [`client`] | calls of commands to a running server |
-//! | [`translate`] | the automatic translation process, a client of the service |
-//! | [`cli`] | the subcommands and their output |
+//! | [`config`], `telemetry` | settings; log and traces |
+//! | `client` | calls of commands to a running server |
+//! | `translate` | the automatic translation process, a client of the service |
+//! | `cli` | the subcommands and their output |
 //! | [`program`] | runs the command that the command line names |
 //! | `files`, `http_client` | regular files; HTTP requests that the program makes |
-//! | [`pem`], [`version`] | PEM files; version and commit of the build |
+//! | `pem`, `version` | PEM files; version and commit of the build |
 //! | `reload`, `terminal` | values that are reloaded at intervals; text that is safe on a terminal |
 //!
 //! There are no dependency cycles between modules. `docs/architecture.md` says which module may use

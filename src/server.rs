@@ -72,8 +72,9 @@ struct Shared {
     limits: &'static CallLimits,
     metrics: CallMetrics,
     health: HealthMonitor,
-    /// The database and the services of the API, once it is open.
+    /// The database, once it is open.
     store: OnceLock<Store>,
+    /// The services of the API, once the database is open.
     services: SetOnce<Routes>,
     started: SystemTime,
     sizes: DecodedSizes,
@@ -303,7 +304,10 @@ fn transport_server(config: &Config) -> transport::Server {
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT));
     match config.limits.max_connection_age {
-        Some(age) => server.max_connection_age(age),
+        // A peer that reads no responses does not keep its connection.
+        Some(age) => server
+            .max_connection_age(age)
+            .max_connection_age_grace(config.limits.request_timeout + layers::READ_TIMEOUT),
         None => server,
     }
 }

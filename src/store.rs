@@ -162,7 +162,7 @@ impl Store {
     }
 
     /// Registers the metrics of the database as they are now.
-    pub fn sample(&self, registry: &mut Registry) {
+    pub fn register_sampled(&self, registry: &mut Registry) {
         let metrics = &self.inner.metrics;
         for (name, pool) in self.inner.connections.named_pools() {
             metrics.sample_pool(name, pool);

@@ -38,10 +38,15 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     match values(headers, "x-scopes")[..] {
         // A typo must not give a limited caller every scope.
-        [] if headers.keys().any(|name| is_misspelt_scopes(name.as_str())) => Err(invalid(
-            "x-scopes is missing, but the metadata has a similar name, such as x-scope: send \
+        [] if headers
+            .keys()
+            .any(|name| is_misspelled_scopes(name.as_str())) =>
+        {
+            Err(invalid(
+                "x-scopes is missing, but there is a similar key, such as x-scope: rename it to \
              x-scopes",
-        )),
+            ))
+        }
         [] => Ok(Scope::ALL.to_vec()),
         [Some(scopes)] => Ok(Scope::parse_list(scopes)),
         [None] => Err(invalid("x-scopes must be printable ASCII")),
@@ -51,7 +56,7 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
 }
 
 /// Names that differ in more than one character belong to other headers.
-fn is_misspelt_scopes(name: &str) -> bool {
+fn is_misspelled_scopes(name: &str) -> bool {
     const SCOPES: &str = "x-scopes";
     name.len().abs_diff(SCOPES.len()) <= 1 && strsim::levenshtein(name, SCOPES) == 1
 }

@@ -156,6 +156,12 @@ async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
         }
     };
     response.await.unwrap_or_else(|error: reqwest::Error| {
+        if error.is_timeout() {
+            return Err(format!(
+                "no complete response within {} s",
+                FETCH_TIMEOUT.as_secs()
+            ));
+        }
         let error = error.without_url();
         let causes = successors(Some(&error as &dyn Error), |&cause| cause.source());
         let cause = causes.last().map(ToString::to_string).unwrap_or_default();
@@ -177,8 +183,8 @@ impl Keys {
         Self::open(source.clone(), interval).await
     }
 
-    /// What the keys were read from: `secret`, `file` or `url`. And when a URL was last fetched, the
-    /// keys of a file last changed, or a secret was read at the start.
+    /// What the keys were read from (`secret`, `file` or `url`), and the time: when a URL was last
+    /// fetched, when the keys of a file last changed, or when a secret was read at the start.
     pub fn source_and_time(&self) -> (&'static str, SystemTime) {
         let current = self.current();
         match self.source() {

@@ -29,8 +29,8 @@ use serde_json::json;
 use super::{KeyError, KeySource, TokenConfig, TokenGrant, keys::read_secret};
 use crate::pem;
 
-const UNUSABLE_KEY: &str = "its key is not RSA (2048 bits or more), P-256 or Ed25519 in PKCS #8: \
-    convert it with `openssl pkcs8 -topk8 -nocrypt`";
+const UNUSABLE_KEY: &str = "its key is not RSA of at least 2048 bits, P-256 or Ed25519 in PKCS #8; \
+    `openssl pkcs8 -topk8 -nocrypt` converts other formats";
 
 /// Makes ring the provider of `jsonwebtoken`. Each process has one provider, and the first one
 /// stays.

@@ -89,7 +89,7 @@ pub(super) async fn delete(
 fn print_left(client: &Client, guids: Vec<&str>) {
     let what = match guids.len() {
         0 => return,
-        1 => "1 managed task is now an standard task".to_owned(),
+        1 => "1 managed task is now a standard task".to_owned(),
         count => format!("{count} managed tasks are now standard tasks"),
     };
     let command = client.command(&format!("delete {}", guids.join(" ")));

@@ -197,7 +197,7 @@ impl ImportRun<'_> {
         };
         imported.findings = self.findings(&imported, &file).await;
         if imported.answer.outcome() == ImportOutcome::Created {
-            let note = self.note_on_namesake(&imported).await;
+            let note = self.note_on_same_name(&imported).await;
             imported.notes.extend(note);
         }
         Ok(imported)
@@ -231,7 +231,7 @@ impl ImportRun<'_> {
     /// Warns about another task with the name and product of a new one. Skipped with --as-new and
     /// --quiet, and also with --request-id or an external id, because repeating such an import
     /// creates no second task.
-    async fn note_on_namesake(&self, imported: &ImportedGuide) -> Option<String> {
+    async fn note_on_same_name(&self, imported: &ImportedGuide) -> Option<String> {
         let task = imported.answer.task.as_ref()?;
         let ImportArgs {
             as_new,

@@ -187,7 +187,7 @@ pub(super) async fn planned(
         for_each_step_mut(&mut planned.steps, &mut |step| {
             if let Some(former) = ids.get(&step.guid).filter(|it| !known.contains(*it)) {
                 step.guid.clone_from(former);
-                // It would be the id of a step that is created again.
+                // Such an external id only says that the step was created again.
                 step.external_id = step.external_id.take().filter(|id| id != former);
             }
         });

@@ -134,11 +134,11 @@ impl AuthSettings {
         ];
         let fault = match (self.auth, given.into_iter().flatten().next()) {
             (Some(AuthKind::Jwt), _) => {
-                let no_key = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
+                let expected_key = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
                     EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
                     EXPERTISE_JWT_JWKS_URL, because EXPERTISE_AUTH is jwt";
-                let key = only(self.keys());
-                return self.tokens(key, no_key).map(AuthMode::Jwt);
+                let key = at_most_one(self.keys());
+                return self.tokens(key, expected_key).map(AuthMode::Jwt);
             }
             (Some(AuthKind::Header), Some(given)) => wrong(
                 "EXPERTISE_AUTH",
@@ -173,14 +173,15 @@ impl AuthSettings {
     fn tokens(
         self,
         key: Result<Option<KeySource>, String>,
-        no_key: &str,
+        expected_key: &str,
     ) -> Result<TokenConfig, Vec<String>> {
         let claim = |setting, value: Option<String>| {
             value.ok_or_else(|| unset(setting, "set, because tokens are checked against it"))
         };
         let issuer = claim("EXPERTISE_JWT_ISSUER", self.jwt_issuer);
         let audience = claim("EXPERTISE_JWT_AUDIENCE", self.jwt_audience);
-        let key = key.and_then(|key| key.ok_or_else(|| unset("EXPERTISE_JWT_SECRET", no_key)));
+        let key =
+            key.and_then(|key| key.ok_or_else(|| unset("EXPERTISE_JWT_SECRET", expected_key)));
         match (issuer, audience, key) {
             (Ok(issuer), Ok(audience), Ok(key)) => Ok(TokenConfig {
                 key,
@@ -195,8 +196,8 @@ impl AuthSettings {
     }
 }
 
-/// The key, unless there are several.
-fn only(mut keys: impl Iterator<Item = KeySource>) -> Result<Option<KeySource>, String> {
+/// The only key, if any. Fails if there are several.
+fn at_most_one(mut keys: impl Iterator<Item = KeySource>) -> Result<Option<KeySource>, String> {
     match (keys.next(), keys.next()) {
         (Some(key), Some(other)) => {
             let expected = format!(
@@ -225,18 +226,20 @@ impl SigningSettings {
     /// is unset.
     pub fn check(self) -> Result<TokenConfig, ConfigError> {
         if self.auth.auth == Some(AuthKind::Header) {
-            let expected = "jwt, because there are no tokens with header";
+            let expected = "jwt, because header authentication uses no tokens";
             let fault = wrong("EXPERTISE_AUTH", "header", expected);
             return Err(ConfigError::Settings(vec![fault]));
         }
-        let key = only(self.auth.keys()).and_then(|key| {
+        let key = at_most_one(self.auth.keys()).and_then(|key| {
             let signs =
                 |key: &KeySource| matches!(key, KeySource::Secret(_) | KeySource::SecretFile(_));
             let private = self.private_key_file.map(KeySource::PrivateKeyFile);
-            only(key.filter(signs).into_iter().chain(private))
+            at_most_one(key.filter(signs).into_iter().chain(private))
         });
-        let no_key = "a secret of at least 32 bytes, or use --private-key-file FILE";
-        self.auth.tokens(key, no_key).map_err(ConfigError::Settings)
+        let expected_key = "a secret of at least 32 bytes, unless --private-key-file FILE is given";
+        self.auth
+            .tokens(key, expected_key)
+            .map_err(ConfigError::Settings)
     }
 }
 

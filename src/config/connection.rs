@@ -100,7 +100,7 @@ impl ConnectionConfig {
                 Some(wrong("EXPERTISE_SUBJECT", subject, expected))
             }
             (None, None, _) => {
-                let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
+                let expected = "set (--account ID), unless EXPERTISE_TOKEN is set";
                 Some(unset(ACCOUNT, expected))
             }
             (Some(account), Some(_), _) => {

@@ -99,7 +99,7 @@ impl TranslationConfig {
         }
         let source = &self.source_language;
         if self.languages.contains(source) {
-            let expected = "another language than those of EXPERTISE_LANGUAGES";
+            let expected = "a language that is not in EXPERTISE_LANGUAGES";
             faults.push(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
         }
         faults

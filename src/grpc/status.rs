@@ -80,8 +80,8 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     let known = Scope::ALL.map(Scope::name).join(", ");
     let message = match granted {
         [] => format!(
-            "the credentials lack the scope `{scope}`: they have none of {known}; separate names \
-             with spaces, because unknown names are ignored"
+            "the credentials lack the scope `{scope}`: they have none of {known}. Unknown scopes \
+             are ignored; separate scopes with spaces"
         ),
         _ => format!("the credentials lack the scope `{scope}`"),
     };

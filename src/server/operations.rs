@@ -53,7 +53,7 @@ async fn metrics(State(state): State<&'static Shared>) -> Response {
     let mut registry = Registry::with_prefix(env!("CARGO_PKG_NAME"));
     sampled::register_server(&mut registry, state);
     if let Some(store) = state.store.get() {
-        store.sample(&mut registry);
+        store.register_sampled(&mut registry);
     }
     let process = sampled::process(state.started);
     let mut text = String::new();

@@ -297,8 +297,8 @@ fn outage_explanation(outage: Outage) -> &'static str {
             "the connection to the database was lost during a COMMIT: the write may be stored"
         }
         Outage::StatementTimeout => {
-            "the database cancelled a statement: raise statement_timeout of the user with ALTER ROLE \
-             … SET statement_timeout, or ask who cancelled it"
+            "the database canceled a statement: raise statement_timeout of the user with ALTER ROLE \
+             … SET statement_timeout, or ask who canceled it"
         }
     }
 }

@@ -44,7 +44,7 @@ fn head(change: &Change) -> String {
         (ChangeKind::Changed, _) => format!("~ {subject}{guid}"),
         (ChangeKind::Added, _) => style(format!("+ {subject}")).green().to_string(),
         (ChangeKind::Removed, 0) => {
-            let mut line = format!("- {subject} is no longer managed, and is now an standard task");
+            let mut line = format!("- {subject} is no longer managed, and is now a standard task");
             if let Some(place) = change.subtask_step {
                 line.push_str(&format!("; step {place} still leads to it"));
             }

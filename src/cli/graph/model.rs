@@ -46,7 +46,6 @@ pub(super) struct GraphNode {
     pub notes: Vec<String>,
     /// Whether it is not published.
     pub is_hidden: bool,
-    /// Whether it is unreachable.
     pub is_unreachable: bool,
 }
 

@@ -30,10 +30,10 @@ const LINE_HEIGHT: f32 = 1.35;
 const TITLE_COLUMNS: usize = 40;
 const NOTE_COLUMNS: usize = 55;
 const LABEL_COLUMNS: usize = 26;
-const GREY: &str = "#77828c";
+const GRAY: &str = "#77828c";
 const RED: &str = "#c00000";
 /// Distinguishable line colors on white.
-const COLOURS: [&str; 8] = [
+const COLORS: [&str; 8] = [
     "#1f5fa8", "#b3541e", "#2e7d32", "#8e24aa", "#00737a", "#a3195b", "#6d5a00", "#455a9c",
 ];
 
@@ -58,8 +58,8 @@ pub(super) fn svg(graph: &Graph) -> String {
         }
     }
     let mut drawn = BTreeMap::new();
-    let arrows = graph.edges.iter().zip(lanes).zip(COLOURS.iter().cycle());
-    for (((from, targets), lane), colour) in arrows {
+    let arrows = graph.edges.iter().zip(lanes).zip(COLORS.iter().cycle());
+    for (((from, targets), lane), color) in arrows {
         if let Some(from) = boxes.get(*from) {
             svg.push_str(&draw_arrows(
                 from,
@@ -67,7 +67,7 @@ pub(super) fn svg(graph: &Graph) -> String {
                 &boxes,
                 &mut drawn,
                 x_of(lane),
-                colour,
+                color,
             ));
         }
     }
@@ -171,7 +171,7 @@ fn draw_arrows(
     boxes: &[NodeBox<'_>],
     drawn: &mut BTreeMap<usize, usize>,
     x: f32,
-    colour: &str,
+    color: &str,
 ) -> String {
     let (right, start) = (MARGIN + BOX_WIDTH, from.bottom() - BOX_PADDING);
     let source = escaped(&from.node.heading);
@@ -186,9 +186,9 @@ fn draw_arrows(
         let y = target.top + *arrows as f32 * ARROW_HEIGHT;
         (low, high) = (low.min(y), high.max(y));
         svg.push_str(&format!(
-            "<path d=\"M{x} {y}H{}\" stroke=\"{colour}\"/>\
-             <path d=\"M{right} {y}l9 -4v8z\" fill=\"{colour}\"/>\n\
-             <text x=\"{}\" y=\"{}\" font-size=\"{NOTE_SIZE}\" fill=\"{colour}\">\
+            "<path d=\"M{x} {y}H{}\" stroke=\"{color}\"/>\
+             <path d=\"M{right} {y}l9 -4v8z\" fill=\"{color}\"/>\n\
+             <text x=\"{}\" y=\"{}\" font-size=\"{NOTE_SIZE}\" fill=\"{color}\">\
              <title>{source}: {}</title>{}</text>\n",
             right + 8.0,
             right + 14.0,
@@ -198,8 +198,8 @@ fn draw_arrows(
         ));
     }
     format!(
-        "<path d=\"M{right} {start}H{x}M{x} {low}V{high}\" fill=\"none\" stroke=\"{colour}\"/>\n\
-         <circle cx=\"{right}\" cy=\"{start}\" r=\"3\" fill=\"{colour}\"/>\n{svg}"
+        "<path d=\"M{right} {start}H{x}M{x} {low}V{high}\" fill=\"none\" stroke=\"{color}\"/>\n\
+         <circle cx=\"{right}\" cy=\"{start}\" r=\"3\" fill=\"{color}\"/>\n{svg}"
     )
 }
 
@@ -228,7 +228,7 @@ impl NodeBox<'_> {
         };
         let (stroke, thickness, kind_color) = match node.is_unreachable {
             true => (RED, 3, RED),
-            false => (GREY, 1, "#555e66"),
+            false => (GRAY, 1, "#555e66"),
         };
         let mut svg = format!(
             "<rect x=\"{MARGIN}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{height}\" \
@@ -251,8 +251,8 @@ impl NodeBox<'_> {
         if !is_last {
             let (middle, bottom) = (MARGIN + BOX_WIDTH / 2.0, self.bottom());
             svg.push_str(&format!(
-                "<path d=\"M{middle} {bottom}v{BOX_GAP}\" stroke=\"{GREY}\"/>\
-                 <path d=\"M{middle} {}l-4 -7h8z\" fill=\"{GREY}\"/>\n",
+                "<path d=\"M{middle} {bottom}v{BOX_GAP}\" stroke=\"{GRAY}\"/>\
+                 <path d=\"M{middle} {}l-4 -7h8z\" fill=\"{GRAY}\"/>\n",
                 bottom + BOX_GAP
             ));
         }

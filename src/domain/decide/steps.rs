@@ -112,7 +112,7 @@ pub struct StepToRestore {
 }
 
 impl RestoreStep {
-    /// The request only has the field of the step for what is refused.
+    /// Violations name this field, because the request has no other.
     const FIELD: &'static str = "guid";
 
     pub fn not_found(&self) -> Error {

@@ -28,7 +28,10 @@ pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
 fn value(message: Message, depth: usize, mut field: Field<'_>) -> Option<Value> {
     match message.kind {
         None => {
-            field.refuse(Reason::FieldInvalid, "has no kind of value");
+            field.refuse(
+                Reason::FieldInvalid,
+                "is an empty Value: set one of its fields, such as null_value or string_value",
+            );
             None
         }
         Some(Kind::NullValue(_)) => Some(Value::Null),

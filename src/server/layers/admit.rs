@@ -47,7 +47,7 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
     let caller = call.caller.get();
     let caller =
         caller.ok_or_else(|| status::credentials_missing("the call has no credentials"))?;
-    call.hold(state.limits.begin_call(&caller.account)?);
+    call.hold(state.limits.take_call_permits(&caller.account)?);
     // A call that waits here is not in work.
     let opened = timeout(OPENING_TIMEOUT, state.services.wait()).await;
     let mut services = opened.map_err(|_| status::store_not_open())?.clone();
@@ -68,7 +68,9 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
         let permit = state.limits.take_bytes(limit, decoded, call.half_time());
         call.hold([permit.await?]);
     }
-    let permits = state.limits.begin_work(&caller.account, call.half_time());
+    let permits = state
+        .limits
+        .take_work_permits(&caller.account, call.half_time());
     call.hold(permits.await?);
 
     CallContext::note_size(decoded);

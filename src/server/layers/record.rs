@@ -30,8 +30,8 @@ const MAX_PATH_BYTES: usize = 200;
 /// this size.
 const MAX_UNWATCHED_BYTES: usize = 64 * 1024;
 /// A peer has the time limit of a call plus this time to read a large response.
-const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// Up to this size, a response is given to the h2 crate in chunks that it copies together with the trailers, and
+pub const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// Up to this size, a response or the rest of one is given to the h2 crate in chunks that it copies together with the trailers, and
 /// sends in one system call. It sends a larger chunk on its own, and the trailers after it.
 const MAX_SPLIT_BYTES: usize = 4 * 1024;
 const SPLIT_CHUNK_BYTES: usize = 255;
@@ -68,7 +68,7 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
     // An error is in the headers. Any other response has a body, whose trailers end the call.
     let Some(status) = Status::from_header_map(response.headers()) else {
         let (head, body) = response.into_parts();
-        // `admit` has collected it.
+        // `admit` has buffered the body, so this neither waits nor fails.
         let body = body.collect().await?;
         record.call.end_work();
         let unread = UnreadResponse {
@@ -170,7 +170,7 @@ struct UnreadResponse {
 impl UnreadResponse {
     /// The body of the response. The transport takes a chunk of a large response when the peer has read
     /// the one before. The rest is dropped, with what the call holds, if the peer does not read it in
-    /// time.
+    /// time. The stream stays open until the peer reads or its connection ends.
     fn into_body(self, read_timeout: Duration) -> Body {
         let is_large = self.data.len() > MAX_UNWATCHED_BYTES;
         let unread = Arc::new(Mutex::new(Some(self)));

@@ -24,22 +24,20 @@ pub fn register_server(registry: &mut Registry, state: &Shared) {
     let help = "Calls that were refused with OVERLOADED, by the limit that was reached";
     registry.register("rejected_calls", help, limits.rejected.clone());
     let ready = usize::from(state.health.state() == HealthState::Serving);
-    let in_work = "Calls in progress whose messages have arrived and which have a permit";
-    let waiting = "Calls that send their message or wait for a permit";
-    let open = "Open client connections";
-    let max_connections = "Maximum number of client connections";
-    let (max_bytes, max_memory) = (
-        "Maximum number of bytes that calls may hold",
-        limits.memory.max(),
-    );
+    let in_work_help = "Calls in progress whose messages have arrived and which have a permit";
+    let waiting_help = "Calls that send their message or wait for a permit";
+    let connections_help = "Open client connections";
+    let max_connections_help = "Maximum number of client connections";
+    let max_bytes_help = "Maximum number of bytes that calls may hold";
+    let max_bytes = limits.memory.max();
     for (name, help, value) in [
         ("ready", "1 if the server is ready, else 0", ready),
-        ("connections", open, connections.taken()),
-        ("connections_max", max_connections, connections.max()),
+        ("connections", connections_help, connections.taken()),
+        ("connections_max", max_connections_help, connections.max()),
         ("inflight_bytes", "Bytes that calls hold", limits.bytes()),
-        ("inflight_limit_bytes", max_bytes, max_memory),
-        ("calls_in_work", in_work, limits.calls_in_work()),
-        ("calls_waiting", waiting, limits.calls_waiting()),
+        ("inflight_limit_bytes", max_bytes_help, max_bytes),
+        ("calls_in_work", in_work_help, limits.calls_in_work()),
+        ("calls_waiting", waiting_help, limits.calls_waiting()),
     ] {
         registry.register(name, help, ConstGauge::new(value as u64));
     }

@@ -50,7 +50,7 @@ pub async fn check_server(db: &impl ConnectionTrait, serves: bool) -> Result<(),
     }
     if !server.has_schema {
         return Err(OpenError::schema(
-            "this user may not use the schema: grant USAGE on the schema to the user",
+            "the user can use no schema of its search_path: create one, or grant USAGE on a schema to the user",
         ));
     }
     if serves && server.is_standby {

@@ -151,7 +151,7 @@ fn a_private_key_of_another_kind_is_refused() {
     for (key, reason) in [
         (
             p384,
-            "its key is not RSA (2048 bits or more), P-256 or Ed25519",
+            "its key is not RSA of at least 2048 bits, P-256 or Ed25519",
         ),
         (public, "it has none"),
         ("hush".to_owned(), "it has none"),

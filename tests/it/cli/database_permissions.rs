@@ -133,5 +133,5 @@ fn tables_that_may_not_be_read_are_not_taken_for_missing_ones() {
     roles.assert_refused_with("grant it SELECT on seaql_migrations, server_keys\n");
     execute(&roles.owner_url, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
     roles.revoke("ALL ON SCHEMA public");
-    roles.assert_refused_with("may not use the schema: grant USAGE on the schema");
+    roles.assert_refused_with("can use no schema of its search_path: create one, or grant USAGE");
 }
