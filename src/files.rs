@@ -41,7 +41,7 @@ pub(crate) fn check_private(file: &File) -> io::Result<()> {
     } else {
         Err(io::Error::other(
             "other users may access it: set its mode to 600, or to 640 if root owns it and the \
-             service runs as a member of its group",
+             service runs as a member of its group and not as root",
         ))
     }
 }

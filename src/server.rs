@@ -304,10 +304,7 @@ fn transport_server(config: &Config) -> transport::Server {
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT));
     match config.limits.max_connection_age {
-        // A peer that reads no responses does not keep its connection.
-        Some(age) => server
-            .max_connection_age(age)
-            .max_connection_age_grace(config.limits.request_timeout + layers::READ_TIMEOUT),
+        Some(age) => server.max_connection_age(age),
         None => server,
     }
 }

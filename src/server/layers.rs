@@ -21,7 +21,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer, ServiceBuilder, layer::layer_fn, service_fn};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
-pub use self::{metrics::CallMetrics, probes::MAX_PROBE_BYTES, record::READ_TIMEOUT};
+pub use self::{metrics::CallMetrics, probes::MAX_PROBE_BYTES};
 use super::Shared;
 use crate::call_context::CallContext;
 

@@ -5,16 +5,20 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
+    sync::SetOnce,
     time::{Instant, Sleep, sleep, timeout},
 };
 use tonic::transport::server::{Connected, TcpIncoming};
@@ -122,10 +126,27 @@ trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// A connection. Reading fails when the peer is silent for too long.
+/// The other end of a connection.
+#[derive(Clone)]
+pub struct Peer {
+    pub address: SocketAddr,
+    closed: Arc<SetOnce<()>>,
+}
+
+impl Peer {
+    /// Makes the next read fail, which ends the connection.
+    pub fn close(&self) {
+        // It may be closed already.
+        let _ = self.closed.set(());
+    }
+}
+
+/// A connection. Reading fails when the peer is silent for too long or [`Peer::close`] is called.
 pub struct Connection {
     stream: Box<dyn Transport>,
-    peer: SocketAddr,
+    peer: Peer,
+    /// Completes when the peer is closed.
+    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
     max_silence: Duration,
     /// Completes when the peer has been silent for too long.
     silence: Pin<Box<Sleep>>,
@@ -136,7 +157,7 @@ pub struct Connection {
 impl Connection {
     /// The connection, once the peer has sent a byte and completed the TLS handshake, if any.
     async fn open(stream: TcpStream, permit: Permit, state: &'static Shared) -> Option<Self> {
-        let peer = stream.peer_addr().ok()?;
+        let address = stream.peer_addr().ok()?;
         // A probe of the port sends nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
         if !matches!(first_byte, Ok(Ok(1))) {
@@ -150,16 +171,21 @@ impl Connection {
                 match timeout(HANDSHAKE_TIMEOUT, handshake).await {
                     Ok(Ok(stream)) => Box::new(stream),
                     failed => {
-                        tls.log_failed_handshake(peer, failed.ok().and_then(Result::err));
+                        tls.log_failed_handshake(address, failed.ok().and_then(Result::err));
                         return None;
                     }
                 }
             }
         };
+        let closed = Arc::new(SetOnce::new());
         let max_silence = MAX_SILENCE + state.config.limits.request_timeout;
         Some(Self {
             stream,
-            peer,
+            peer: Peer {
+                address,
+                closed: Arc::clone(&closed),
+            },
+            closed: Box::pin(async move { *closed.wait().await }.fuse()),
             max_silence,
             silence: Box::pin(sleep(max_silence)),
             _permit: permit,
@@ -168,10 +194,10 @@ impl Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = SocketAddr;
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) -> SocketAddr {
-        self.peer
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
     }
 }
 
@@ -181,6 +207,9 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.closed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if polled.is_ready() {
             let until = Instant::now() + self.max_silence;

@@ -2,7 +2,6 @@
 //! the call ends, however it ends.
 
 use std::{
-    net::SocketAddr,
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
     task::Poll,
@@ -21,7 +20,7 @@ use tonic_types::StatusExt;
 use tracing::{Instrument, debug, error, field, info, info_span};
 use uuid::Uuid;
 
-use super::{Next, Outcome, Shared, metrics::RpcMetrics, run};
+use super::{super::listen::Peer, Next, Outcome, Shared, metrics::RpcMetrics, run};
 use crate::{call_context::CallContext, grpc::status, proto::code_name, telemetry};
 
 /// The maximum length of a path that is repeated in a log line or a response.
@@ -30,7 +29,7 @@ const MAX_PATH_BYTES: usize = 200;
 /// this size.
 const MAX_UNWATCHED_BYTES: usize = 64 * 1024;
 /// A peer has the time limit of a call plus this time to read a large response.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Up to this size, a response or the rest of one is given to the h2 crate in chunks that it copies together with the trailers, and
 /// sends in one system call. It sends a larger chunk on its own, and the trailers after it.
 const MAX_SPLIT_BYTES: usize = 4 * 1024;
@@ -46,7 +45,7 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),
-        peer: request.extensions().get::<SocketAddr>().copied(),
+        peer: request.extensions().get::<Peer>().cloned(),
         trace: trace.clone(),
         sent_bytes: 0,
         outcome: None,
@@ -113,7 +112,7 @@ fn with_details(status: &Status, call: &CallContext) -> Status {
 /// canceled.
 struct CallRecord {
     call: Arc<CallContext>,
-    peer: Option<SocketAddr>,
+    peer: Option<Peer>,
     sent_bytes: usize,
     outcome: Option<(Code, String)>,
     metrics: &'static RpcMetrics,
@@ -148,7 +147,7 @@ impl Drop for CallRecord {
             reason,
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
-            peer = self.peer.map(field::display),
+            peer = self.peer.as_ref().map(|peer| field::display(peer.address)),
             request_id = %call.id,
             trace_id = self.trace.has_active_span().then(|| field::display(trace_id)),
             bytes_in = call.received_bytes.load(Relaxed),
@@ -169,8 +168,8 @@ struct UnreadResponse {
 
 impl UnreadResponse {
     /// The body of the response. The transport takes a chunk of a large response when the peer has read
-    /// the one before. The rest is dropped, with what the call holds, if the peer does not read it in
-    /// time. The stream stays open until the peer reads or its connection ends.
+    /// the one before. If the peer does not read it in time, the rest is dropped with what the call
+    /// holds, and the connection is closed.
     fn into_body(self, read_timeout: Duration) -> Body {
         let is_large = self.data.len() > MAX_UNWATCHED_BYTES;
         let unread = Arc::new(Mutex::new(Some(self)));
@@ -180,10 +179,14 @@ impl UnreadResponse {
             timer.spawn(async move {
                 sleep(read_timeout).await;
                 let unread = unread.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let peer = unread
-                    .and_then(|unread| unread.record.peer)
-                    .map(field::display);
-                info!(peer, "a response is dropped: its peer does not read it");
+                if let Some(peer) = unread.and_then(|unread| unread.record.peer.clone()) {
+                    let address = field::display(peer.address);
+                    info!(
+                        peer = address,
+                        "a connection is closed: its peer does not read its responses"
+                    );
+                    peer.close();
+                }
             });
         }
         let frames = stream::poll_fn(move |_| {
