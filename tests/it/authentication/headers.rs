@@ -60,7 +60,7 @@ async fn credentials_sent_twice_or_too_long_are_refused(client: Client) {
 }
 
 #[apply(on_one_database)]
-async fn a_misspelt_x_scopes_is_refused(client: Client) {
+async fn a_misspelled_x_scopes_is_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let list = "/expertise.v1.RoleService/ListRoles";
     let account = ("x-account-id", client.account());
@@ -79,7 +79,10 @@ async fn a_misspelt_x_scopes_is_refused(client: Client) {
             true => assert_eq!(status.code(), Code::Ok, "{status:?}"),
             false => {
                 answer.is(Code::Unauthenticated, "CREDENTIALS_INVALID");
-                assert!(status.message().contains("send x-scopes"), "{status:?}");
+                assert!(
+                    status.message().contains("rename it to x-scopes"),
+                    "{status:?}"
+                );
             }
         }
     }

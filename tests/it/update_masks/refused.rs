@@ -23,7 +23,7 @@ async fn the_path_that_was_probably_meant_is_named(client: Client) {
     for (path, meant) in [
         ("translation.de", "; did you mean `translations.LANGUAGE`?"),
         (
-            // In camel case, and misspelt.
+            // In camel case, and misspelled.
             "dependencySorthand",
             "; did you mean `dependency_shorthand`? An update ignores it.",
         ),
