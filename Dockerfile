@@ -6,7 +6,7 @@ FROM rust:${RUST}-slim-bookworm AS build
 WORKDIR /source
 COPY . .
 # `dev` builds faster, but a slower binary.
-ARG PROFILE=dist
+ARG PROFILE=release
 # The commit that is built: the image has no git to find it.
 ARG EXPERTISE_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
