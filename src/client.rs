@@ -101,8 +101,8 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
     let config = ClientTlsConfig::new();
     let mut config = match &trust.ca_file {
         Some(path) => {
-            let authorities = pem::authorities(path, "EXPERTISE_CA_FILE")?;
-            config.ca_certificate(Certificate::from_pem(authorities))
+            let ca_certificates = pem::ca_certificates(path, "EXPERTISE_CA_FILE")?;
+            config.ca_certificate(Certificate::from_pem(ca_certificates))
         }
         None => config.with_native_roots(),
     };

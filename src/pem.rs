@@ -48,7 +48,7 @@ pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
 }
 
 /// Certificates of CAs.
-pub(crate) fn authorities(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
+pub(crate) fn ca_certificates(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
     let expected = "CA certificates in PEM";
     read(path, setting, expected, |text| {
         certificates(text)?;

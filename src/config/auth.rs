@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use http::Uri;
 
 use super::{
-    MASK, Secret,
+    Secret, database_url,
     read::{ConfigError, unset, wrong},
     settings_file::SettingsFileArg,
     value,
@@ -75,7 +75,7 @@ impl KeySource {
         }
     }
 
-    /// The file of the keys, or their URL without its query, which may hold a secret. Empty for a secret.
+    /// The file of the keys, or their URL with masked parameters. Empty for a secret.
     pub fn location(&self) -> String {
         match self {
             Self::Secret(_) => String::new(),
@@ -83,10 +83,7 @@ impl KeySource {
             | Self::PublicKeyFile(path)
             | Self::KeySetFile(path)
             | Self::PrivateKeyFile(path) => path.display().to_string(),
-            Self::KeySetUrl(url) => match url.to_string().split_once('?') {
-                Some((address, _)) => format!("{address}?{MASK}"),
-                None => url.to_string(),
-            },
+            Self::KeySetUrl(url) => database_url::mask(&url.to_string()),
         }
     }
 }

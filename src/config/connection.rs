@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::{
     Secret,
-    read::{ConfigError, fail_if_any, unset, unset_beside, wrong},
+    read::{ConfigError, fail_if_any, unset, unset_despite, wrong},
     server::DEFAULT_LISTEN,
     settings_file::SettingsFileArg,
     value,
@@ -21,7 +21,8 @@ use crate::{domain::ids::AccountId, terminal::shell_word};
 
 const DEFAULT_SERVER: &str = "http://127.0.0.1:50051";
 
-// A server and who calls it: an account, for a server that trusts metadata (`header`), or a token.
+// A server and who calls it: an account, for a server that trusts metadata (`header`), or a token. Not a
+// doc comment, for the reason given at `Trust`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionConfig {
@@ -134,9 +135,9 @@ impl ConnectionConfig {
 impl Trust {
     /// Refuses TLS settings for a server without TLS, so no token is sent unencrypted by mistake.
     fn faults(&self, server: &str) -> Vec<String> {
-        let cert_file = ("EXPERTISE_CLIENT_CERT_FILE", &self.client_cert_file);
-        let key_file = ("EXPERTISE_CLIENT_KEY_FILE", &self.client_key_file);
-        let server_name = self.server_name.as_ref().map(PathBuf::from);
+        const CERT_FILE: &str = "EXPERTISE_CLIENT_CERT_FILE";
+        const KEY_FILE: &str = "EXPERTISE_CLIENT_KEY_FILE";
+        let path = |file: &Option<PathBuf>| Some(file.as_ref()?.display().to_string());
         let mut faults = Vec::new();
         if !server.starts_with("https:") {
             let expected = format!(
@@ -144,18 +145,20 @@ impl Trust {
                  with https://"
             );
             let unused = [
-                ("EXPERTISE_CA_FILE", &self.ca_file),
-                cert_file,
-                key_file,
-                ("EXPERTISE_SERVER_NAME", &server_name),
+                ("EXPERTISE_CA_FILE", path(&self.ca_file)),
+                (CERT_FILE, path(&self.client_cert_file)),
+                (KEY_FILE, path(&self.client_key_file)),
+                ("EXPERTISE_SERVER_NAME", self.server_name.clone()),
             ];
-            faults.extend(unused.into_iter().filter_map(|(setting, value)| {
-                Some(wrong(setting, value.as_ref()?.display(), &expected))
-            }));
+            faults.extend(
+                unused
+                    .into_iter()
+                    .filter_map(|(setting, value)| Some(wrong(setting, value?, &expected))),
+            );
         }
         faults.extend(match (&self.client_cert_file, &self.client_key_file) {
-            (Some(_), None) => Some(unset_beside(key_file.0, cert_file.0)),
-            (None, Some(_)) => Some(unset_beside(cert_file.0, key_file.0)),
+            (Some(_), None) => Some(unset_despite(KEY_FILE, CERT_FILE)),
+            (None, Some(_)) => Some(unset_despite(CERT_FILE, KEY_FILE)),
             (Some(_), Some(_)) | (None, None) => None,
         });
         faults

@@ -218,7 +218,7 @@ impl PostgresUrl {
         let roots = self.find(&["sslrootcert", "ssl-root-cert", "ssl-ca"], "PGSSLROOTCERT");
         type Read = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
         let files: [(_, Read); 3] = [
-            (roots.filter(|_| verifies), pem::authorities),
+            (roots.filter(|_| verifies), pem::ca_certificates),
             (certificate, pem::chain),
             (key, pem::key),
         ];

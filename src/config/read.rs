@@ -50,7 +50,7 @@ pub(super) fn unset(setting: impl Display, expected: impl Display) -> String {
 }
 
 /// The line about a missing setting that another setting needs.
-pub(super) fn unset_beside(setting: impl Display, given: impl Display) -> String {
+pub(super) fn unset_despite(setting: impl Display, given: impl Display) -> String {
     unset(setting, format!("set too, because {given} is set"))
 }
 

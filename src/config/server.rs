@@ -15,7 +15,7 @@ use super::{
     AuthMode, DatabaseUrl,
     auth::AuthSettings,
     names::with_uniform_names,
-    read::{ConfigError, fail_if_any, unset_beside, wrong},
+    read::{ConfigError, fail_if_any, unset_despite, wrong},
     settings_file::SettingsFileArg,
     value,
 };
@@ -208,9 +208,9 @@ impl TlsSettings {
                 key_file,
                 client_ca_file,
             })),
-            (Some(_), None, _) => Err(unset_beside(KEY_FILE, CERT_FILE)),
-            (None, Some(_), _) => Err(unset_beside(CERT_FILE, KEY_FILE)),
-            (None, None, Some(_)) => Err(unset_beside(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE")),
+            (Some(_), None, _) => Err(unset_despite(KEY_FILE, CERT_FILE)),
+            (None, Some(_), _) => Err(unset_despite(CERT_FILE, KEY_FILE)),
+            (None, None, Some(_)) => Err(unset_despite(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE")),
             (None, None, None) => Ok(None),
         }
     }

@@ -109,11 +109,11 @@ impl PageTokens {
         cursor: impl Fn(&T) -> C,
         encode: impl Fn(T) -> I,
     ) -> (Vec<I>, String) {
-        self.page_beside(0, page, cursor, encode)
+        self.rest_of_page(0, page, cursor, encode)
     }
 
     /// The same, but other fields already use `used` bytes of the page.
-    pub fn page_beside<T, I: Message, C: Serialize>(
+    pub fn rest_of_page<T, I: Message, C: Serialize>(
         &self,
         used: usize,
         page: Page<T>,

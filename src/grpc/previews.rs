@@ -130,7 +130,7 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
         items: (page.start..end).collect(),
         more: end < preview.steps.len(),
     };
-    (response.steps, response.next_page_token) = tokens.page_beside(
+    (response.steps, response.next_page_token) = tokens.rest_of_page(
         response.encoded_len(),
         steps,
         |index: &usize| GuideCursor {

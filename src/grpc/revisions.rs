@@ -157,7 +157,7 @@ impl Call {
             count: *count,
             guides: guides.clone(),
         };
-        let (steps, next_page_token) = tokens.page_beside(used, page, cursor, |(_, step)| step);
+        let (steps, next_page_token) = tokens.rest_of_page(used, page, cursor, |(_, step)| step);
         Ok(CompareRevisionsResponse {
             same,
             task_paths,

@@ -97,7 +97,7 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTask
     };
     let items = page.findings.into_iter().enumerate().collect();
     let more = page.more;
-    (response.findings, response.next_page_token) = tokens.page_beside(
+    (response.findings, response.next_page_token) = tokens.rest_of_page(
         response.encoded_len(),
         Page { items, more },
         |(index, _): &(usize, Finding)| GuideCursor {

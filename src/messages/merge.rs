@@ -304,9 +304,9 @@ fn place(fixed: Vec<Step>, mut placed: BTreeMap<&str, Step>, ours: &[Step]) -> V
         }
     }
     for step in fixed {
-        let behind = followers.remove(step.guid.as_str());
+        let following = followers.remove(step.guid.as_str());
         steps.push(step);
-        steps.extend(behind.unwrap_or_default());
+        steps.extend(following.unwrap_or_default());
     }
     steps
 }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, Stream, StreamExt};
+use futures_util::{Stream, StreamExt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -185,7 +185,7 @@ impl Connection {
                 address,
                 closed: Arc::clone(&closed),
             },
-            closed: Box::pin(async move { *closed.wait().await }.fuse()),
+            closed: Box::pin(async move { *closed.wait().await }),
             max_silence,
             silence: Box::pin(sleep(max_silence)),
             _permit: permit,
@@ -207,7 +207,7 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.closed.as_mut().poll(context).is_ready() {
+        if self.peer.closed.initialized() || self.closed.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);

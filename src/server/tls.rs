@@ -44,7 +44,7 @@ pub enum TlsError {
         "EXPERTISE_TLS_CLIENT_CA_FILE must contain CA certificates for clients: it has no usable \
          one"
     )]
-    ClientAuthorities,
+    ClientCas,
 }
 
 /// The TLS of a server, whose files are read again when they change. Connections that are open
@@ -152,14 +152,14 @@ impl Source for Tls {
         let config = match &self.client_ca_file {
             None => ServerConfig::builder().with_no_client_auth(),
             Some(path) => {
-                let authorities = pem::authorities(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
+                let ca_certificates = pem::ca_certificates(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(
-                    CertificateDer::pem_slice_iter(&authorities).flatten(),
+                    CertificateDer::pem_slice_iter(&ca_certificates).flatten(),
                 );
-                bytes.extend(authorities);
+                bytes.extend(ca_certificates);
                 let clients = WebPkiClientVerifier::builder(Arc::new(roots)).build();
-                let clients = clients.map_err(|_| TlsError::ClientAuthorities)?;
+                let clients = clients.map_err(|_| TlsError::ClientCas)?;
                 ServerConfig::builder().with_client_cert_verifier(clients)
             }
         };

@@ -25,7 +25,6 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
     let guid = client.given_step(step).await.guid;
     let request = framed(&GetStepRequest { guid: guid.clone() });
     let mut calling = JoinSet::new();
-    let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         let connection = Http2Connection::with_window(service.address(), 65_535).await;
         for _ in 0..calls {
@@ -34,10 +33,9 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
             calling.spawn(async move {
                 let headers = [("x-account-id", account.as_str())];
                 let call = connection.begin_call("StepService/GetStep", &headers, request);
-                call.await
+                (call.await, connection)
             });
         }
-        connections.push(connection);
     }
     // The responses stay open and are never read.
     let held = calling.join_all().await;
@@ -58,5 +56,23 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
         started.elapsed(),
         service.memory()
     ));
-    drop((held, connections));
+    // Nor do their connections stay open.
+    let headers = [("x-account-id", client.account())];
+    let request = framed(&ListRolesRequest::default());
+    let is_unread = |response: &http::Response<_>| !response.headers().contains_key("grpc-status");
+    let unread = held
+        .iter()
+        .filter(|(response, _)| response.as_ref().is_ok_and(is_unread));
+    let mut closed = 0;
+    for (_, connection) in unread {
+        let list = || connection.try_call("RoleService/ListRoles", &headers, request.clone());
+        let end = async {
+            while list().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        in_time("the end of the connection", end).await;
+        closed += 1;
+    }
+    assert!(closed > 0, "no response was unread");
 }
