@@ -9,6 +9,13 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
+use rustix::process::Signal;
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{self, SignalKind},
+};
+
 use crate::{
     auth::{self, KeyError},
     cli::{self, CliError, Command, Format},
@@ -20,12 +27,6 @@ use crate::{
     server::{self, Server, StartError},
     store::{self, OpenError, SchemaChange, WholeDatabaseError},
     telemetry, version,
-};
-use anyhow::Context;
-use rustix::process::Signal;
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{self, SignalKind},
 };
 
 /// Exit code when nothing was started because settings are wrong.
