@@ -20,4 +20,5 @@ mod server_errors;
 mod terminals;
 mod tls;
 mod transcripts;
+mod translate;
 mod version;

@@ -12,10 +12,12 @@ use serde_json::{Map, Value, json};
 use tonic::Status;
 
 use crate::{
-    every_field::{Resource, content_fields, dynamic, is_fixed, remove_unlinked, typed, value},
     kit::{
         contract::{descriptor, json as json_of},
         prelude::*,
+    },
+    laws::every_field::{
+        Resource, content_fields, dynamic, is_fixed, remove_unlinked, typed, value,
     },
 };
 

@@ -9,7 +9,7 @@ use prost_types::{Value, value::Kind};
 use super::evaluator::{ReferenceStep, Scoped, StoredGuides, Viewer};
 use crate::{
     kit::prelude::*,
-    random_guides::{Guide, KEYS, Kind as StepKind, Known, LEVELS, NAMES, guides, names},
+    laws::random_guides::{Guide, KEYS, Kind as StepKind, Known, LEVELS, NAMES, guides, names},
 };
 
 /// How many names conditions can read.

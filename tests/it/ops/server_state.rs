@@ -6,7 +6,6 @@ use std::{
 };
 
 use crate::{
-    authentication::TokenClient,
     kit::{
         certificates::Authority,
         deadline::until,
@@ -15,6 +14,7 @@ use crate::{
         server::{TestServer, with_metrics},
         tokens::{Signer, claims, key_set},
     },
+    ops::authentication::TokenClient,
 };
 
 const KEYS_READ: &str = "expertise_token_keys_read_timestamp_seconds";

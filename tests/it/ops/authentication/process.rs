@@ -125,7 +125,7 @@ fn signed_with(key: &str) -> CommandOutput {
 
 #[tokio::test]
 async fn a_private_key_signs_tokens_that_its_public_key_verifies() {
-    let rsa = include_str!("../../kit/keys/rsa_private.pem");
+    let rsa = include_str!("../../../kit/keys/rsa_private.pem");
     let of_rsa = (rsa.to_owned(), Signer::rsa().public_pem().to_owned());
     for (algorithm, (private, public)) in [
         ("RS256", of_rsa),

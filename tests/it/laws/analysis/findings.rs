@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     kit::prelude::*,
-    random_guides::{Guide, GuideTask, Kind as StepKind, guides, guides_with_strays},
+    laws::random_guides::{Guide, GuideTask, Kind as StepKind, guides, guides_with_strays},
 };
 
 /// How often an observation is of another product than its name.

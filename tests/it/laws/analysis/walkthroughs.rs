@@ -10,7 +10,9 @@ use prost_types::value::Kind as Json;
 
 use crate::{
     kit::prelude::*,
-    random_guides::{Guide, Kind, Known, Observation, condition_holds, full_name, group_holds},
+    laws::random_guides::{
+        Guide, Kind, Known, Observation, condition_holds, full_name, group_holds,
+    },
 };
 
 /// A variable, by its task if it is of one.

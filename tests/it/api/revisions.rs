@@ -6,13 +6,12 @@ mod aliases;
 mod automatic;
 mod checkpoints;
 mod compare;
-mod laws;
 mod races;
 mod restore;
 mod settings;
 
 /// The guide as ExportTask returns it, with its etag.
-async fn exported(client: &Client, guid: &str) -> ExportTaskResponse {
+pub async fn exported(client: &Client, guid: &str) -> ExportTaskResponse {
     let request = ExportTaskRequest {
         guid: guid.to_owned(),
     };

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::{collection::vec, prelude::*, sample::Index};
 use prost::Message;
 
-use super::exported;
-use crate::kit::{
-    links::links_are_consistent,
-    prelude::*,
-    random_writes::{self, Kind, Write, write},
+use crate::{
+    api::revisions::exported,
+    kit::{
+        links::links_are_consistent,
+        prelude::*,
+        random_writes::{self, Kind, Write, write},
+    },
 };
 
 const LANGUAGES: [&str; 3] = ["de", "fr", "nl"];

@@ -1,15 +1,25 @@
-//! What operators rely on: metrics and the pages about them, traces, readiness, and
-//! backups that can be restored.
+//! What operators rely on: settings, credentials, limits, metrics, traces, logs, readiness, and backups
+//! that can be restored.
 
+mod authentication;
 mod backups;
+mod cancelled_reads;
+mod concurrent_writes;
+mod contended_rows;
 mod documentation;
+mod health_and_reflection;
+mod http2_framing;
 mod log;
 mod metrics;
 mod read_fleet;
 mod readiness;
 mod server_state;
+mod settings;
+mod shared_sqlite_file;
 mod startup;
+mod statement_counts;
 mod traces;
+mod write_queue;
 
 use expertise::proto::v1::*;
 use futures_util::StreamExt;

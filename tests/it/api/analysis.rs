@@ -2,13 +2,12 @@
 
 mod documents;
 mod examples;
-mod laws;
 mod limits;
 mod options;
 mod pages;
 
 use crate::{
-    cases::guide,
+    api::cases::guide,
     kit::{contract::shown, prelude::*},
 };
 
@@ -43,7 +42,7 @@ fn fact(finding: &Finding, name: &str) -> serde_json::Value {
 }
 
 /// A request for the references of a task.
-fn of_task(task: &Task) -> ListReferencesRequest {
+pub fn of_task(task: &Task) -> ListReferencesRequest {
     ListReferencesRequest::default().with(|it| it.task = task.guid.clone())
 }
 

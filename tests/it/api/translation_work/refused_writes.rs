@@ -43,7 +43,7 @@ async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
 
 #[apply(on_both_databases)]
 async fn a_body_has_the_limits_of_the_body(client: Client) {
-    let _turn = crate::large_bodies::ONE_AT_A_TIME.lock().await;
+    let _turn = crate::api::large_bodies::ONE_AT_A_TIME.lock().await;
     let [_, step] = given_work(&client).await;
     for (body, reason) in [
         ("x".repeat(16_000_001), "FIELD_TOO_LONG"),

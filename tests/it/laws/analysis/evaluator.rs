@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     kit::prelude::*,
-    random_guides::{Known, group_holds},
+    laws::random_guides::{Known, group_holds},
 };
 
 /// The tasks of an account with their steps.

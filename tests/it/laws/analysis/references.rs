@@ -3,10 +3,13 @@
 
 use proptest::collection::vec;
 
-use super::{super::of_task, reference_oracle as oracle};
-use crate::kit::{
-    prelude::*,
-    random_writes::{Write, apply, write},
+use super::reference_oracle as oracle;
+use crate::{
+    api::analysis::of_task,
+    kit::{
+        prelude::*,
+        random_writes::{Write, apply, write},
+    },
 };
 
 /// Names that are asked for.

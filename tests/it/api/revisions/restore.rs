@@ -1,11 +1,11 @@
 //! RestoreRevision.
 
-use super::{exported, given_guide, laws};
-use crate::kit::prelude::*;
+use super::{exported, given_guide};
+use crate::{kit::prelude::*, laws};
 
 /// A document without what the system sets.
 fn honored(document: Option<TaskDocument>) -> TaskDocument {
-    laws::honored(&document.expect("a document"))
+    laws::revisions::honored(&document.expect("a document"))
 }
 
 /// Asserts that a guide is as in a revision.

@@ -7,7 +7,7 @@ use prost_types::{Value, value::Kind};
 use super::evaluator::StoredGuides;
 use crate::{
     kit::prelude::*,
-    random_guides::{Guide, KEYS, NAMES, condition_holds, guides},
+    laws::random_guides::{Guide, KEYS, NAMES, condition_holds, guides},
 };
 
 /// The truth of a trace from its conditions; `None` is UNKNOWN.

@@ -1,0 +1,32 @@
+//! What each call does: its responses, errors, and effects on both databases.
+
+pub mod analysis;
+pub mod cases;
+mod changes;
+mod deleted_steps;
+mod dependencies;
+mod dependency_shorthand;
+mod document_limits;
+mod error_details;
+mod export_task;
+mod external_ids;
+mod feedback_config;
+mod idempotency;
+mod import_task;
+mod index_work;
+mod invalid_fields;
+pub mod large_bodies;
+mod linked_tasks;
+mod malformed_messages;
+mod paging;
+mod response_snapshots;
+pub mod revisions;
+mod roles;
+mod size_limits;
+mod step_order;
+mod steps;
+mod subtask_steps;
+mod tasks;
+mod translation_work;
+mod translations;
+mod update_masks;
