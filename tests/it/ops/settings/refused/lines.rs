@@ -8,7 +8,7 @@ use super::refusal;
 /// without `EXPERTISE_` in front, and arguments. Quotes are those of a shell.
 const SNAPSHOT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/it/settings/refused/snapshots/refused_settings.snap"
+    "/tests/it/ops/settings/refused/snapshots/refused_settings.snap"
 );
 
 /// How many inputs the snapshot has: it is also what the inputs are read from.
