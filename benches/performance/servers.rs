@@ -9,7 +9,7 @@ use super::{
     Database,
     cpu::{self, CpuTime},
     kit::{
-        postgres::Cluster,
+        postgres::{Cluster, is_installed},
         scratch::Scratch,
         server::{Settings, TestServer},
         sql::SqlConnection,
@@ -30,9 +30,8 @@ impl Testbed {
     pub fn start(database: Database) -> Option<Self> {
         let cluster = match database {
             Database::Sqlite => None,
-            Database::Postgres => {
-                Some(Cluster::start_if_installed("postgres", &POSTGRES_SETTINGS)?)
-            }
+            Database::Postgres if !is_installed() => return None,
+            Database::Postgres => Some(Cluster::start("postgres", &POSTGRES_SETTINGS)),
         };
         Some(Self { cluster })
     }

@@ -1,9 +1,10 @@
 //! What operators rely on: settings, credentials, limits, metrics, traces, logs, readiness, and backups
 //! that can be restored.
 
-mod authentication;
+pub mod authentication;
 mod backups;
 mod cancelled_reads;
+pub mod collector;
 mod concurrent_writes;
 mod contended_rows;
 mod documentation;

@@ -15,10 +15,7 @@ use std::{
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::{
-    child::{EndSignal, SupervisedChild},
-    terminal::answered_after,
-};
+use super::child::{EndSignal, SupervisedChild};
 
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -56,32 +53,6 @@ impl Cli {
         command(args)
             .env("EXPERTISE_SERVER", &self.server)
             .env("EXPERTISE_ACCOUNT", &self.account)
-    }
-
-    /// The output of a command in a terminal after typing these lines, and its exit code.
-    pub fn answered(
-        &self,
-        typed: &str,
-        arguments: &str,
-        environment: &[(&str, &str)],
-    ) -> (String, Option<i32>) {
-        self.answered_after("", || (), typed, arguments, environment)
-    }
-
-    /// The same, but waits for this output and runs a function before typing.
-    pub fn answered_after(
-        &self,
-        question: &str,
-        meanwhile: impl FnOnce(),
-        typed: &str,
-        arguments: &str,
-        environment: &[(&str, &str)],
-    ) -> (String, Option<i32>) {
-        let command = format!("{} {arguments}", binary_text());
-        let server = ("EXPERTISE_SERVER", self.server.as_str());
-        let account = ("EXPERTISE_ACCOUNT", self.account.as_str());
-        let environment = [environment, &[server, account]].concat();
-        answered_after(question, meanwhile, typed, &command, &environment)
     }
 
     /// Imports documents of `examples/guides`; the ids of their new tasks.

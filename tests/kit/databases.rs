@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    path::PathBuf,
     process::Command,
     sync::{
         OnceLock,
@@ -16,7 +15,7 @@ use super::{
     client::Client,
     command::{Cli, binary},
     deadline::TEST_TIMEOUT,
-    postgres,
+    postgres::{self, shared_cluster},
     scratch::Scratch,
     server::{Settings, TestServer},
     statement_log,
@@ -90,34 +89,34 @@ impl Database {
             }
             Self::Postgres => POSTGRES.get_or_init(|| {
                 let url = postgres(CALLS);
-                let server = start(&url);
-                if let (_, Some(log)) = postgres_of_this_run() {
-                    statement_log::watch(&url, CALLS, log);
+                if server_of_others().is_some() {
+                    return start(&url);
                 }
+                let log = format!("ALTER DATABASE {CALLS} SET log_statement = 'all'");
+                postgres::execute(&url, &log);
+                let server = start(&url);
+                statement_log::watch(&url, CALLS, &shared_cluster().log_path());
                 server
             }),
         }
     }
 }
 
-/// The PostgreSQL of this run, started at the first call: the URL of a database in it,
-/// and its log where it is private.
-fn postgres_of_this_run() -> &'static (String, Option<PathBuf>) {
-    static POSTGRES: OnceLock<(String, Option<PathBuf>)> = OnceLock::new();
-    POSTGRES.get_or_init(|| postgres::database_and_log(&statement_log::SETTINGS))
+/// The PostgreSQL server to use instead of a private one.
+fn server_of_others() -> Option<String> {
+    env::var("EXPERTISE_TEST_POSTGRES_URL").ok()
 }
 
-/// The URL of a new database in the PostgreSQL of this run. `name` is what it is called
-/// in a private one. It is empty, unless `EXPERTISE_TEST_DISTRIBUTE=1` asks for tables that Citus
-/// distributes.
+/// The URL of a new database. `name` is what it is called in a private server. It is empty, unless
+/// `EXPERTISE_TEST_DISTRIBUTE=1` asks for tables that Citus distributes.
 pub fn postgres(name: &str) -> String {
-    let (url, log) = postgres_of_this_run();
-    let name = match log {
-        Some(_) => name.to_owned(),
-        // On a server that runs share, later ones delete databases whose names begin like this.
-        None => format!("expertise_test_{}", uuid::Uuid::now_v7().simple()),
+    let url = match server_of_others() {
+        Some(server) => {
+            let name = format!("expertise_test_{}", uuid::Uuid::now_v7().simple());
+            postgres::make_database(&server, &name)
+        }
+        None => shared_cluster().make_database(name),
     };
-    let url = postgres::make_database_in(url, &name);
     if env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some() {
         let mut migrate = Command::new(binary());
         migrate.args(["migrate", "--distribute"]);

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt::Debug};
 
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
+use tonic_types::{ErrorDetails, FieldViolation, PreconditionViolation, StatusExt};
 
 /// The result of a call.
 pub trait Outcome<T> {
@@ -89,47 +89,38 @@ impl Failure {
 
     /// The metadata of its ErrorInfo.
     pub fn metadata(&self) -> HashMap<String, String> {
-        self.details
-            .error_info()
-            .map(|info| info.metadata.clone())
-            .unwrap_or_default()
+        let info = self.details.error_info();
+        info.map(|info| info.metadata.clone()).unwrap_or_default()
+    }
+
+    /// The violations of its BadRequest.
+    fn of_fields(&self) -> &[FieldViolation] {
+        let request = self.details.bad_request();
+        request.map_or(&[], |request| &request.field_violations)
+    }
+
+    /// The violations of its PreconditionFailure.
+    pub fn of_preconditions(&self) -> &[PreconditionViolation] {
+        let failure = self.details.precondition_failure();
+        failure.map_or(&[], |failure| &failure.violations)
     }
 
     /// The field and reason of every violation of its BadRequest.
     pub fn violations(&self) -> Vec<(&str, &str)> {
-        self.details
-            .bad_request()
-            .map(|request| &request.field_violations)
-            .into_iter()
-            .flatten()
-            .map(|violation| (violation.field.as_str(), violation.reason.as_str()))
-            .collect()
+        let violations = self.of_fields().iter();
+        violations.map(|it| (&*it.field, &*it.reason)).collect()
     }
 
     /// The description of the violation at this field; empty if there is none.
     pub fn description_of(&self, field: &str) -> &str {
-        let request = self.details.bad_request();
-        let mut all = request.into_iter().flat_map(|it| &it.field_violations);
-        let found = all.find(|violation| violation.field == field);
-        found.map_or("", |violation| violation.description.as_str())
+        let found = self.of_fields().iter().find(|it| it.field == field);
+        found.map_or("", |violation| &violation.description)
     }
 
     /// The type and subject of every violation of its PreconditionFailure.
     pub fn preconditions(&self) -> Vec<(&str, &str)> {
-        self.details
-            .precondition_failure()
-            .map(|failure| &failure.violations)
-            .into_iter()
-            .flatten()
-            .map(|violation| (violation.r#type.as_str(), violation.subject.as_str()))
-            .collect()
-    }
-
-    /// The description of every violation of its PreconditionFailure.
-    pub fn precondition_descriptions(&self) -> Vec<&str> {
-        let failure = self.details.precondition_failure();
-        let violations = failure.into_iter().flat_map(|it| &it.violations);
-        violations.map(|it| it.description.as_str()).collect()
+        let violations = self.of_preconditions().iter();
+        violations.map(|it| (&*it.r#type, &*it.subject)).collect()
     }
 
     /// Asserts the code, and the reason in this service's domain.
@@ -186,8 +177,7 @@ impl Failure {
 
     #[track_caller]
     fn describes_its_violations(&self) -> &Self {
-        let request = self.details.bad_request();
-        for violation in request.into_iter().flat_map(|r| &r.field_violations) {
+        for violation in self.of_fields() {
             assert!(!violation.description.is_empty(), "{violation:?}");
         }
         self
@@ -195,9 +185,8 @@ impl Failure {
 
     /// The description of the first violation.
     pub fn description(&self) -> &str {
-        let request = self.details.bad_request();
-        let first = request.and_then(|request| request.field_violations.first());
-        first.map_or("", |first| first.description.as_str())
+        let first = self.of_fields().first();
+        first.map_or("", |first| &first.description)
     }
 
     /// Asserts NOT_FOUND of this task.
@@ -221,10 +210,8 @@ impl Failure {
     #[track_caller]
     fn is_not_found(&self, reason: &str, resource_type: &str, name: &str) -> &Self {
         self.is(Code::NotFound, reason);
-        let resource = self
-            .details
-            .resource_info()
-            .map(|info| (info.resource_type.as_str(), info.resource_name.as_str()));
+        let resource = self.details.resource_info();
+        let resource = resource.map(|it| (&*it.resource_type, &*it.resource_name));
         assert_eq!(resource, Some((resource_type, name)), "{self:?}");
         self
     }

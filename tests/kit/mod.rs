@@ -11,10 +11,8 @@ pub use macro_rules_attribute::apply;
 pub mod at_once;
 pub mod calls;
 pub mod catalogue;
-pub mod certificates;
 pub mod child;
 pub mod client;
-pub mod collector;
 pub mod command;
 pub mod contract;
 pub mod databases;
@@ -23,7 +21,6 @@ pub mod documents;
 pub mod exposition;
 pub mod failure;
 pub mod http2;
-pub mod key_server;
 pub mod links;
 pub mod missing;
 pub mod postgres;
@@ -39,9 +36,6 @@ pub mod server;
 pub mod snapshot;
 pub mod sql;
 pub mod statement_log;
-pub mod terminal;
-pub mod tokens;
-pub mod transcript;
 
 /// The attribute of a test that runs on both databases:
 ///
@@ -53,73 +47,27 @@ pub mod transcript;
 /// becomes `a_deleted_step_is_gone::sqlite` and `a_deleted_step_is_gone::postgres`, each with an
 /// account of its own. An `fn(cli: Cli)` tests commands in the same way.
 macro_rules! on_both_databases {
-    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility async fn $test $($rest)+
-        $crate::kit::tests_on_both_databases! {
-            $test, cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here")
-        }
-    };
-    ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility fn $test $($rest)+
-        $crate::kit::tests_on_both_databases! {
-            $test, cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here")
+    ($($test:tt)+) => {
+        $crate::kit::tests! {
+            cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"), $($test)+
         }
     };
 }
-
-pub(crate) use on_both_databases;
 
 /// The same for slow tests, which only run with `--include-ignored`.
 macro_rules! slow_on_both_databases {
-    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility async fn $test $($rest)+
-        $crate::kit::tests_on_both_databases! { $test, ignore = "slow", ignore = "slow" }
-    };
-    ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility fn $test $($rest)+
-        $crate::kit::tests_on_both_databases! { $test, ignore = "slow", ignore = "slow" }
+    ($($test:tt)+) => {
+        $crate::kit::tests! { ignore = "slow", ignore = "slow", $($test)+ }
     };
 }
-
-pub(crate) use slow_on_both_databases;
-
-/// Both tests of a function, with an attribute for each. `cfg(all())` always holds, and `cfg(any())` never.
-macro_rules! tests_on_both_databases {
-    ($test:ident, $of_sqlite:meta, $of_postgres:meta) => {
-        mod $test {
-            use $crate::kit::databases::{Database, DatabaseTest};
-
-            #[test]
-            #[$of_sqlite]
-            fn sqlite() {
-                super::$test.run_on(Database::Sqlite);
-            }
-
-            #[test]
-            #[$of_postgres]
-            fn postgres() {
-                super::$test.run_on(Database::Postgres);
-            }
-        }
-    };
-}
-
-pub(crate) use tests_on_both_databases;
 
 /// The attribute of a test of something that no statement decides, such as how a request is
 /// decoded. It runs once, on SQLite.
 macro_rules! on_one_database {
-    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility async fn $test $($rest)+
-        $crate::kit::tests_on_both_databases! { $test, cfg(all()), cfg(any()) }
-    };
-    ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility fn $test $($rest)+
-        $crate::kit::tests_on_both_databases! { $test, cfg(all()), cfg(any()) }
+    ($($test:tt)+) => {
+        $crate::kit::tests! { cfg(all()), cfg(any()), $($test)+ }
     };
 }
-
-pub(crate) use on_one_database;
 
 /// The attribute of a property, an `async fn(Client, Case)` that holds for every case of a
 /// strategy, on both databases:
@@ -132,55 +80,68 @@ pub(crate) use on_one_database;
 ///
 /// So many cases are tried unless `PROPTEST_CASES` says otherwise.
 macro_rules! property_on_both_databases {
-    (
-        $(#[doc = $doc:expr])* #[cases($cases:expr, $strategy:expr)]
-        $visibility:vis async fn $property:ident $($rest:tt)+
-    ) => {
-        $(#[doc = $doc])* $visibility async fn $property $($rest)+
-
-        $crate::kit::tests_of_a_property! {
-            $property, $cases, $strategy, cfg_attr(no_postgres, ignore = "no PostgreSQL here")
+    ($($property:tt)+) => {
+        $crate::kit::tests! {
+            cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"), $($property)+
         }
     };
 }
 
-pub(crate) use property_on_both_databases;
-
 /// The same on SQLite alone.
 macro_rules! property_on_one_database {
-    (
-        $(#[doc = $doc:expr])* #[cases($cases:expr, $strategy:expr)]
-        $visibility:vis async fn $property:ident $($rest:tt)+
-    ) => {
-        $(#[doc = $doc])* $visibility async fn $property $($rest)+
-
-        $crate::kit::tests_of_a_property! { $property, $cases, $strategy, cfg(any()) }
+    ($($property:tt)+) => {
+        $crate::kit::tests! { cfg(all()), cfg(any()), $($property)+ }
     };
 }
 
-pub(crate) use property_on_one_database;
+/// Both tests of a function, with an attribute for each. `cfg(all())` always holds, and `cfg(any())` never.
+macro_rules! tests {
+    (@ $of_sqlite:meta, $of_postgres:meta, $test:ident, $database:ident, $run:block) => {
+        mod $test {
+            use $crate::kit::databases::Database;
 
-macro_rules! tests_of_a_property {
-    ($property:ident, $cases:expr, $strategy:expr, $of_postgres:meta) => {
-        mod $property {
-            use super::*;
-            use $crate::kit::{databases::Database, properties};
+            fn run_on($database: Database) $run
 
             #[test]
+            #[$of_sqlite]
             fn sqlite() {
-                properties::check(Database::Sqlite, $strategy, $cases, super::$property);
+                run_on(Database::Sqlite);
             }
 
             #[test]
             #[$of_postgres]
             fn postgres() {
-                properties::check(Database::Postgres, $strategy, $cases, super::$property);
+                run_on(Database::Postgres);
             }
         }
     };
-}
+    (
+        $of_sqlite:meta, $of_postgres:meta,
+        $(#[doc = $doc:expr])* #[cases($cases:expr, $strategy:expr)]
+        async fn $property:ident $($rest:tt)+
+    ) => {
+        $(#[doc = $doc])* async fn $property $($rest)+
 
-pub(crate) use tests_of_a_property;
+        $crate::kit::tests! { @ $of_sqlite, $of_postgres, $property, database, {
+            use super::*;
+            $crate::kit::properties::check(database, $strategy, $cases, super::$property);
+        }}
+    };
+    ($of_sqlite:meta, $of_postgres:meta, $(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
+
+        $crate::kit::tests! { @ $of_sqlite, $of_postgres, $test, database, {
+            $crate::kit::databases::DatabaseTest::run_on(super::$test, database);
+        }}
+    };
+    ($of_sqlite:meta, $of_postgres:meta, $(#[$attribute:meta])* fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* fn $test $($rest)+
+
+        $crate::kit::tests! { @ $of_sqlite, $of_postgres, $test, database, {
+            $crate::kit::databases::DatabaseTest::run_on(super::$test, database);
+        }}
+    };
+}
 
 /// The attribute of a test that needs a database of its own, an `async fn(url: String)`. It runs
 /// on both kinds of database.
@@ -207,7 +168,10 @@ macro_rules! on_own_databases {
     };
 }
 
-pub(crate) use on_own_databases;
+pub(crate) use {
+    on_both_databases, on_one_database, on_own_databases, property_on_both_databases,
+    property_on_one_database, slow_on_both_databases, tests,
+};
 
 /// What most modules of tests import.
 pub mod prelude {

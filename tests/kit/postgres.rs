@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::process::Signal;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use sqlx::{Connection, PgConnection};
 
 use super::{
     child::{EndSignal, SupervisedChild},
@@ -20,37 +20,29 @@ use super::{
     deadline::WAIT_TIMEOUT,
     missing::cannot_run_without,
     scratch::Scratch,
+    sql::SqlConnection,
 };
 
-/// Where a PostgreSQL database for this run is: in the server that
-/// `EXPERTISE_TEST_POSTGRES_URL` names, or in a private cluster with these settings,
-/// whose log is returned too.
-pub fn database_and_log(settings: &[&str]) -> (String, Option<PathBuf>) {
-    if let Ok(url) = env::var("EXPERTISE_TEST_POSTGRES_URL") {
-        return (in_a_runtime(own_database(&url)), None);
-    }
-    // The cluster does not outlive the run, so it need not survive a crash.
-    let durability = ["fsync=off", "full_page_writes=off", "max_connections=300"];
-    let settings = [&durability[..], settings].concat();
-    let cluster = Cluster::start("postgres", &settings);
-    let served = (cluster.url(), Some(cluster.log_path()));
-    // The watchdog ends it with the run.
-    std::mem::forget(cluster);
-    served
-}
+/// The settings of [`shared_cluster`]. It does not outlive the run, so it need not survive a crash. Each line
+/// of its log names the sender and the database.
+const SHARED: [&str; 5] = [
+    "fsync=off",
+    "full_page_writes=off",
+    "max_connections=300",
+    "log_line_prefix=%a|%d|",
+    "log_error_verbosity=terse",
+];
 
 /// A private cluster for all tests that neither stop it nor change its settings.
 pub fn shared_cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    let settings = ["fsync=off", "max_connections=300"];
-    CLUSTER.get_or_init(|| Cluster::start("shared.cluster", &settings))
+    CLUSTER.get_or_init(|| Cluster::start("shared.cluster", &SHARED))
 }
 
 /// A private cluster on its own port. It is stopped when this is dropped. Its directory is removed
 /// with the directory of the run.
 pub struct Cluster {
     binaries: PathBuf,
-    owner: Owner,
     home: PathBuf,
     settings: Vec<String>,
     port: u16,
@@ -70,22 +62,7 @@ impl Cluster {
     /// Makes a cluster in the directory `name` of this run and starts it with
     /// these settings (`name=value`, as in postgresql.conf).
     pub fn start(name: &str, settings: &[&str]) -> Self {
-        Self::start_if_installed(name, settings).unwrap_or_else(|| cannot_run_without("PostgreSQL"))
-    }
-
-    /// The same; `None` if PostgreSQL is not installed.
-    pub fn start_if_installed(name: &str, settings: &[&str]) -> Option<Self> {
-        let (binaries, owner) = (binaries()?, Owner::for_a_cluster()?);
-        let home = Scratch::of_this_run().path(name);
-        owner.make_directory(&home);
-        let mut cluster = Self {
-            binaries,
-            owner,
-            home,
-            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
-            port: 0,
-            server: None,
-        };
+        let mut cluster = Self::new(name, settings.iter().map(|&it| it.to_owned()).collect());
         // A collation that does not order like bytes finds queries that rely on such an order.
         let linguistic = ["--locale-provider=icu", "--icu-locale=en-US"];
         if !cluster.initialise(&linguistic) {
@@ -93,28 +70,34 @@ impl Cluster {
             assert!(cluster.initialise(&[]), "initdb failed: {}", cluster.log());
         }
         cluster.serve_on_a_free_port();
-        Some(cluster)
+        cluster
     }
 
     /// Makes a standby of this cluster in the directory `name` of this run and starts it.
     /// Until it is promoted, it follows this cluster and only takes reads.
     pub fn standby(&self, name: &str) -> Self {
-        let home = Scratch::of_this_run().path(name);
-        self.owner.make_directory(&home);
-        let mut standby = Self {
-            binaries: self.binaries.clone(),
-            owner: self.owner,
-            home,
-            settings: self.settings.clone(),
-            port: 0,
-            server: None,
-        };
-        let mut command = self.command(&self.binaries.join("pg_basebackup"));
+        let mut standby = Self::new(name, self.settings.clone());
+        let mut command = self.command("pg_basebackup");
         command.arg("-D").arg(standby.data());
         command.args(["-d", &self.url(), "-R", "--checkpoint=fast", "--no-sync"]);
         assert!(standby.run(command), "no backup: {}", standby.log());
         standby.serve_on_a_free_port();
         standby
+    }
+
+    fn new(name: &str, settings: Vec<String>) -> Self {
+        let home = Scratch::of_this_run().path(name);
+        fs::create_dir(&home).expect("a directory for the cluster");
+        if let Some((user, group)) = owner() {
+            chown(&home, Some(user), Some(group)).expect("the owner of the cluster's directory");
+        }
+        Self {
+            binaries: binaries().unwrap_or_else(|| cannot_run_without("PostgreSQL")),
+            home,
+            settings,
+            port: 0,
+            server: None,
+        }
     }
 
     /// The URL of the database `postgres` for its superuser.
@@ -129,8 +112,7 @@ impl Cluster {
 
     /// Makes an empty database; its address.
     pub fn make_database(&self, name: &str) -> String {
-        in_a_runtime(make_database(&self.url(), name));
-        self.url_of(name)
+        make_database(&self.url(), name)
     }
 
     /// The port it serves on, at each start the same.
@@ -138,19 +120,21 @@ impl Cluster {
         self.port
     }
 
-    /// Where `initdb`, `pg_ctl` and their like are.
-    pub fn binaries(&self) -> &Path {
-        &self.binaries
-    }
-
     /// The data directory.
     pub fn data(&self) -> PathBuf {
         self.home.join("data")
     }
 
-    /// A command that runs as the cluster's owner.
-    pub fn command(&self, program: &Path) -> Command {
-        self.owner.command(program)
+    /// A program of PostgreSQL, such as `pg_dump`, which runs as the cluster's owner.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.binaries.join(program));
+        if let Some((user, group)) = owner() {
+            command.uid(user).gid(group);
+        }
+        // In its own process group, it gets no interrupts from the terminal.
+        command.process_group(0);
+        command.stdin(Stdio::null()).current_dir("/");
+        command
     }
 
     /// Its log so far.
@@ -184,7 +168,7 @@ impl Cluster {
     }
 
     fn initialise(&self, more: &[&str]) -> bool {
-        let mut command = self.command(&self.binaries.join("initdb"));
+        let mut command = self.command("initdb");
         command.arg("-D").arg(self.data());
         command.args(["-U", "postgres", "--auth=trust", "--no-sync"]);
         command.args(["--encoding=UTF8", "--locale=C"]).args(more);
@@ -212,7 +196,7 @@ impl Cluster {
     /// Starts the server. Whether it serves; false when it has ended instead.
     fn serve(&mut self) -> bool {
         let settings = self.settings.iter().flat_map(|setting| ["-c", setting]);
-        let mut command = self.command(&self.binaries.join("postgres"));
+        let mut command = self.command("postgres");
         command
             .arg("-D")
             .arg(self.data())
@@ -259,50 +243,17 @@ fn binaries() -> Option<PathBuf> {
     initdb.parent().map(Path::to_path_buf)
 }
 
-/// The user that a cluster runs as: PostgreSQL refuses to run as root.
-#[derive(Clone, Copy)]
-pub enum Owner {
-    Ourselves,
-    Other { uid: u32, gid: u32 },
-}
-
-impl Owner {
-    /// The current user, or `postgres` if that is root; `None` if there is no such user.
-    pub fn for_a_cluster() -> Option<Self> {
-        let id = |arguments: &[&str]| -> Option<u32> {
-            let output = Command::new("id").args(arguments).output().ok()?;
-            String::from_utf8(output.stdout).ok()?.trim().parse().ok()
-        };
-        if id(&["-u"])? != 0 {
-            return Some(Self::Ourselves);
-        }
-        Some(Self::Other {
-            uid: id(&["-u", "postgres"])?,
-            gid: id(&["-g", "postgres"])?,
-        })
-    }
-
-    /// A command that runs as this user.
-    pub fn command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        if let Self::Other { uid, gid } = self {
-            command.uid(*uid).gid(*gid);
-        }
-        // In its own process group, it gets no interrupts from the terminal.
-        command
-            .process_group(0)
-            .stdin(Stdio::null())
-            .current_dir("/");
-        command
-    }
-
-    /// Makes a directory that this user owns.
-    pub fn make_directory(&self, path: &Path) {
-        fs::create_dir(path).expect("a directory for the cluster");
-        if let Self::Other { uid, gid } = self {
-            chown(path, Some(*uid), Some(*gid)).expect("the owner of the cluster's directory");
-        }
-    }
+/// The user and group that a cluster runs as, if the tests run as root, which PostgreSQL refuses.
+fn owner() -> Option<(u32, u32)> {
+    let id = |kind: &str| {
+        let output = Command::new("id").args([kind, "postgres"]).output();
+        let output = String::from_utf8(output.expect("the program id").stdout);
+        let id = output.expect("a number").trim().parse();
+        id.unwrap_or_else(|_| cannot_run_without("user postgres"))
+    };
+    rustix::process::getuid()
+        .is_root()
+        .then(|| (id("-u"), id("-g")))
 }
 
 /// A port that nobody listened on a moment ago.
@@ -337,76 +288,43 @@ async fn wait_until_serving(url: &str, data: &Path, server: &mut SupervisedChild
     }
 }
 
-/// Makes a database of this run in a server that others use too. Those of earlier
-/// runs are dropped, unless they are still in use.
-async fn own_database(url: &str) -> String {
-    let mut connection = PgConnection::connect(url)
-        .await
-        .unwrap_or_else(|error| panic!("EXPERTISE_TEST_POSTGRES_URL: {error}"));
-    let old = sqlx::query("SELECT datname FROM pg_database WHERE datname LIKE 'expertise_test_%'")
-        .fetch_all(&mut connection)
-        .await
-        .expect("the names of the databases");
-    for row in old {
-        let name: String = row.get(0);
-        let drop = format!(r#"DROP DATABASE "{name}""#);
-        let _ = sqlx::query(AssertSqlSafe(drop))
-            .execute(&mut connection)
-            .await;
-    }
-    let name = format!("expertise_test_{}", uuid::Uuid::now_v7().simple());
-    make_database(url, &name).await;
-
-    with_database(url, &name)
-}
-
 /// Makes an empty database in the server of this URL; its URL.
-pub fn make_database_in(url: &str, name: &str) -> String {
-    in_a_runtime(make_database(url, name));
+pub fn make_database(url: &str, name: &str) -> String {
+    let mut create = vec![format!(r#"CREATE DATABASE "{name}""#)];
+    // Citus needs the database on its workers, too.
+    let citus = "SELECT count(*) FROM pg_extension WHERE extname = 'citus'";
+    in_a_runtime(async {
+        let mut server = SqlConnection::open(url).await;
+        if server.number(citus).await > 0 {
+            let on_workers = format!("SELECT run_command_on_workers($${}$$)", create[0]);
+            create.insert(0, on_workers);
+        }
+        for sql in create {
+            server.execute(&sql).await;
+        }
+    });
     with_database(url, name)
 }
 
 /// Copies a database without connections within its server. Returns the URL of the copy.
 pub fn copy_database(url: &str, name: &str) -> String {
-    let source = url.parse::<http::Uri>().expect("the URL of a database");
+    let source = url::Url::parse(url).expect("the URL of a database");
     let source = source.path().trim_start_matches('/');
-    let server = with_database(url, "postgres");
-    in_a_runtime(make_database(
-        &server,
-        &format!(r#"{name}" TEMPLATE "{source}"#),
-    ));
+    let create = format!(r#"CREATE DATABASE "{name}" TEMPLATE "{source}""#);
+    execute(&with_database(url, "postgres"), &create);
     with_database(url, name)
 }
 
 /// The URL of another database in the same server.
 fn with_database(url: &str, name: &str) -> String {
-    let url: http::Uri = url.parse().expect("the URL of a database");
-    let query = url.query().map(|q| format!("?{q}")).unwrap_or_default();
-    let mut parts = url.into_parts();
-    parts.path_and_query = format!("/{name}{query}").parse().ok();
-    http::Uri::from_parts(parts)
-        .expect("the URL of our own database")
-        .to_string()
+    let mut url = url::Url::parse(url).expect("the URL of a database");
+    url.set_path(name);
+    url.into()
 }
 
-async fn make_database(url: &str, name: &str) {
-    let mut connection = PgConnection::connect(url).await.expect("a connection");
-    let create = format!(r#"CREATE DATABASE "{name}""#);
-    // Citus needs the database on its workers, too.
-    let citus = sqlx::query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
-        .fetch_optional(&mut connection)
-        .await;
-    if citus.expect("the extensions").is_some() {
-        let create = format!("SELECT run_command_on_workers($${create}$$)");
-        sqlx::query(AssertSqlSafe(create))
-            .execute(&mut connection)
-            .await
-            .expect("a database on each worker");
-    }
-    sqlx::query(AssertSqlSafe(create))
-        .execute(&mut connection)
-        .await
-        .expect("a database of our own");
+/// Executes statements in the database of this URL.
+pub fn execute(url: &str, sql: &str) {
+    in_a_runtime(async { SqlConnection::open(url).await.execute(sql).await });
 }
 
 /// Runs a future on its own thread, because the caller may be in a runtime.

@@ -24,14 +24,12 @@ use tokio::{
 };
 
 use super::{
-    certificates::TlsFiles,
     child::{EndSignal, SupervisedChild},
     client::{Client, connect},
     command::{binary, remove_settings},
     deadline::{WAIT_TIMEOUT, in_time, until},
     exposition::Exposition,
     scratch::Scratch,
-    tokens::{AUDIENCE, ISSUER},
 };
 
 /// The settings of a server, as environment variables. It gets no other settings.
@@ -63,21 +61,6 @@ impl Settings {
     pub fn set_all(self, variables: &[Setting]) -> Self {
         let variables = variables.iter();
         variables.fold(self, |settings, (name, value)| settings.set(name, value))
-    }
-
-    /// Accepts tokens of the tests' issuer, with the keys that a variable such as
-    /// `EXPERTISE_JWT_JWKS_FILE` names.
-    pub fn jwt(self, keys: &str, value: impl Display) -> Self {
-        self.set("EXPERTISE_AUTH", "jwt")
-            .set("EXPERTISE_JWT_ISSUER", ISSUER)
-            .set("EXPERTISE_JWT_AUDIENCE", AUDIENCE)
-            .set(keys, value)
-    }
-
-    /// Serves over TLS with these files.
-    pub fn tls(self, files: &TlsFiles) -> Self {
-        self.set("EXPERTISE_TLS_CERT_FILE", files.cert.display())
-            .set("EXPERTISE_TLS_KEY_FILE", files.key.display())
     }
 }
 

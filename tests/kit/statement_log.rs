@@ -8,17 +8,8 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use sqlx::{Connection, PgConnection};
+use super::{postgres::in_a_runtime, sql::SqlConnection};
 
-use super::databases::runtime;
-
-/// Has a cluster log every statement with the names of its sender and its database, and
-/// no parameters.
-pub const SETTINGS: [&str; 3] = [
-    "log_statement=all",
-    "log_line_prefix=%a|%d|",
-    "log_error_verbosity=terse",
-];
 /// Where the statements are listed for people to read.
 const LIST: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/statements.sql");
 
@@ -84,7 +75,11 @@ pub fn assert_statements_stay_within_an_account() {
             continue;
         }
         if state.tenant_tables.is_empty() {
-            state.tenant_tables = runtime().block_on(tenant_tables(&watched.url));
+            let tables = in_a_runtime(async {
+                let mut database = SqlConnection::open(&watched.url).await;
+                database.tenant_tables().await
+            });
+            state.tenant_tables = tables.into_iter().collect();
         }
         let fault = written_account_fault(&statement)
             .or_else(|| read_account_fault(&statement, &state.tenant_tables));
@@ -189,13 +184,4 @@ pub fn shape(sql: &str) -> String {
         }
     }
     shape
-}
-
-/// The tables whose rows belong to an account.
-async fn tenant_tables(url: &str) -> BTreeSet<String> {
-    let mut connection = PgConnection::connect(url).await.expect("a connection");
-    let tables = "SELECT table_name::text FROM information_schema.columns \
-                  WHERE table_schema = 'public' AND column_name = 'account_id'";
-    let tables = sqlx::query_scalar(tables).fetch_all(&mut connection).await;
-    tables.expect("the tables").into_iter().collect()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::terminal::answered;
 use crate::kit::{
     command::{Cli, Command, binary_text, command, text},
     databases::{postgres, runtime},
@@ -9,7 +10,6 @@ use crate::kit::{
     scratch::Scratch,
     server::{Settings, TestServer},
     sql::SqlConnection,
-    terminal::answered,
 };
 
 /// Fills an account: managed tasks, translations, conditions, roles, revisions with an alias, a

@@ -3,11 +3,9 @@
 
 use std::{fs, path::Path};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
-
 use crate::kit::{
     command::{Command, command},
-    postgres::{in_a_runtime, shared_cluster},
+    postgres::{execute, shared_cluster},
     prelude::*,
     server::{Settings, TestServer},
 };
@@ -70,14 +68,6 @@ impl SplitRoles {
             assert!(line.contains(part), "{migrate}, {part}: {line}");
         }
     }
-}
-
-fn execute(url: &str, sql: &str) {
-    in_a_runtime(async {
-        let mut connection = PgConnection::connect(url).await.expect("a connection");
-        let sql = AssertSqlSafe(sql.to_owned());
-        connection.execute(sql).await.expect("it is executed");
-    });
 }
 
 #[tokio::test]

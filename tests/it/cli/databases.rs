@@ -3,12 +3,12 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, sync::OnceLock};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+use sqlx::{Connection, Executor, SqliteConnection};
 
 use crate::kit::{
     command::{Says, command},
     databases::runtime,
-    postgres::{Cluster, Stop},
+    postgres::{Cluster, Stop, execute},
     prelude::*,
     sql::SqlConnection,
 };
@@ -154,7 +154,7 @@ pub(super) fn cluster() -> &'static Cluster {
     CLUSTER.get_or_init(|| {
         let mut cluster = Cluster::start("strict", &["fsync=off"]);
         for sql in ["CREATE USER ann PASSWORD 'right'", "CREATE DATABASE e"] {
-            block_on(execute(&cluster.url(), sql));
+            execute(&cluster.url(), sql);
         }
         let rules = cluster.data().join("pg_hba.conf");
         let trusting = fs::read_to_string(&rules).expect("the rules");
@@ -164,14 +164,6 @@ pub(super) fn cluster() -> &'static Cluster {
         cluster.start_again();
         cluster
     })
-}
-
-pub(super) async fn execute(url: &str, sql: &str) {
-    let mut connection = PgConnection::connect(url).await.expect("a connection");
-    connection
-        .execute(AssertSqlSafe(sql.to_owned()))
-        .await
-        .expect(sql);
 }
 
 pub(super) fn url(cluster: &Cluster, user: &str, database: &str) -> String {
@@ -234,10 +226,8 @@ fn a_database_that_is_not_there_is_named() {
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_user_who_may_not_create_tables_is_named() {
     let cluster = cluster();
-    block_on(execute(
-        &cluster.url_of("e"),
-        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
-    ));
+    let sql = "REVOKE CREATE ON SCHEMA public FROM PUBLIC";
+    execute(&cluster.url_of("e"), sql);
     let url = url(cluster, "ann:right", "e");
     assert_refused_with(&url, &["may not create tables: grant CREATE"]);
 }

@@ -4,11 +4,12 @@
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::databases::{assert_refused_with, block_on, cluster, execute, url};
+use super::databases::{assert_refused_with, block_on, cluster, url};
 use crate::kit::{
-    certificates::{self, Authority, Pair},
     command::{Says, command},
+    postgres::execute,
 };
+use crate::ops::authentication::certificates::{self, Authority, Pair};
 
 /// The port of a server that speaks TLS with this certificate, and nothing else.
 fn serve_tls(pair: &Pair) -> u16 {
@@ -69,8 +70,8 @@ fn what_is_wrong_with_a_certificate_is_named() {
 #[test]
 fn a_certificate_of_citus_is_named() {
     let pair = Pair {
-        cert: include_str!("../../kit/keys/citus_certificate.pem").to_owned(),
-        key: include_str!("../../kit/keys/citus_key.pem").to_owned(),
+        cert: include_str!("../ops/authentication/keys/citus_certificate.pem").to_owned(),
+        key: include_str!("../ops/authentication/keys/citus_key.pem").to_owned(),
     };
     let url = format!("postgres://ann@localhost:{}/e", serve_tls(&pair));
     assert_refused_with(
@@ -84,7 +85,7 @@ fn a_certificate_of_citus_is_named() {
 fn a_database_that_is_not_in_utf_8_is_refused() {
     let cluster = cluster();
     let sql = "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
-    block_on(execute(&cluster.url(), sql));
+    execute(&cluster.url(), sql);
     let part = "the database has the encoding LATIN1, which cannot store every text";
     let url = cluster.url_of("latin");
     assert_refused_with(&url, &[part, "ENCODING 'UTF8'"]);
@@ -120,7 +121,7 @@ fn a_limit_of_connections_is_named() {
         "CREATE USER adam",
         "CREATE DATABASE narrow CONNECTION LIMIT 0",
     ] {
-        block_on(execute(&cluster.url(), sql));
+        execute(&cluster.url(), sql);
     }
     for (user, database, part) in [
         ("eve", "postgres", "with ALTER ROLE … CONNECTION LIMIT"),
@@ -167,7 +168,7 @@ fn a_restored_part_of_a_dump_is_named() {
     let migrate = command(&["migrate"]).env("EXPERTISE_DATABASE_URL", &url);
     migrate.run().succeeded();
     for sql in ["TRUNCATE server_keys", "DROP TABLE server_keys"] {
-        block_on(execute(&url, sql));
+        execute(&url, sql);
         let part = "restore a full dump, or use an empty database";
         assert_refused_with(&url, &["a table or its rows are missing", part]);
     }

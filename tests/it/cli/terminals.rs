@@ -5,11 +5,11 @@ use std::{fs, process::Stdio};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::terminal::{in_terminal, shown_in};
 use crate::kit::{
     apply,
     command::{Cli, Says, binary_text, example_guide},
     on_one_database,
-    terminal::{in_terminal, shown_in},
 };
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use crate::kit::{
-    certificates::Authority,
     command::{Command, command},
     deadline::until_true,
     server::{Setting, TestServer, in_memory},
 };
+use crate::ops::authentication::certificates::Authority;
 
 struct Secured {
     process: TestServer,

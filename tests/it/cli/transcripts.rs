@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::kit::transcript;
+use super::transcript;
 
 /// Declares the tests of pages.
 macro_rules! transcripts {

@@ -1,12 +1,15 @@
 //! Who is let in: tokens and their keys, accounts in headers, scopes, and TLS.
 
+pub mod certificates;
 mod headers;
 mod invalid_tokens;
 mod key_rotation;
+pub mod key_server;
 mod process;
 mod scopes;
 mod startup;
 mod tls;
+pub mod tokens;
 mod valid_tokens;
 
 use std::fmt::Display;
@@ -15,13 +18,12 @@ use bytes::Bytes;
 use tonic::{Request, Status, metadata::AsciiMetadataValue};
 use tonic_types::StatusExt;
 
+use self::{key_server::KeyServer, tokens::SECRET};
 use crate::kit::{
     client::Client,
     deadline,
-    key_server::KeyServer,
     prelude::*,
     server::{Settings, TestServer, in_memory},
-    tokens::SECRET,
 };
 
 /// What the modules here import.
@@ -29,13 +31,17 @@ mod prelude {
     pub use serde_json::json;
     pub use tonic::Code;
 
-    pub use super::{TokenClient, error_answer, hs256, jwt, start_with_keys_of};
-    pub use crate::kit::{
+    pub use super::{
+        TokenClient,
         certificates::Authority,
-        deadline::{in_time, until, until_true},
+        error_answer, hs256, jwt,
         key_server::KeyServer,
-        server::{TestServer, in_memory},
+        start_with_keys_of,
         tokens::{AUDIENCE, ISSUER, SECRET, Signer, claims, key_set, now, sign},
+    };
+    pub use crate::kit::{
+        deadline::{in_time, until, until_true},
+        server::{TestServer, in_memory},
     };
 }
 

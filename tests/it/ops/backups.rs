@@ -127,7 +127,7 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     let mut writers = Writers::of(&server);
     let acknowledged = writers.wait_for(WRITES).await;
     let dump = Scratch::of_this_run().path("guides.dump");
-    let mut pg_dump = cluster.command(&cluster.binaries().join("pg_dump"));
+    let mut pg_dump = cluster.command("pg_dump");
     pg_dump.args(["--format=custom", &url]);
     pg_dump.stdout(File::create(&dump).expect("a file"));
     run(pg_dump).await;
@@ -145,7 +145,7 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     ] {
         admin.execute(sql).await.expect(sql);
     }
-    let mut createdb = cluster.command(&cluster.binaries().join("createdb"));
+    let mut createdb = cluster.command("createdb");
     let arguments = arguments_of_createdb().into_iter().map(|argument| {
         let argument = argument.replace("postgres://ADMIN@HOST/postgres", &cluster.url());
         argument.replace("USER", "postgres")
@@ -153,7 +153,7 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     createdb.args(arguments);
     run(createdb).await;
     let restored = cluster.url_of("restored");
-    let mut pg_restore = cluster.command(&cluster.binaries().join("pg_restore"));
+    let mut pg_restore = cluster.command("pg_restore");
     pg_restore.args(["--exit-on-error", "--single-transaction", "--no-owner"]);
     pg_restore.arg(format!("--dbname={restored}"));
     pg_restore.stdin(File::open(&dump).expect("the dump"));

@@ -8,11 +8,10 @@ use std::{
 use serde_json::Value;
 
 use crate::kit::{
-    certificates::Authority,
     exposition::Family,
     server::{TestServer, with_metrics},
-    tokens::SECRET,
 };
+use crate::ops::authentication::{certificates::Authority, tokens::SECRET};
 
 const PAGE: &str = "docs/operations.md";
 const DASHBOARD: &str = "docs/grafana/expertise.json";

@@ -6,13 +6,12 @@ use std::{
 };
 
 use futures_util::stream;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::sync::oneshot;
 
 use super::begin_get_task;
 use crate::kit::{
     deadline,
-    postgres::{Cluster, Stop},
+    postgres::{Cluster, Stop, execute},
     prelude::*,
     scratch::Scratch,
     server::{TestServer, http_get, with_metrics},
@@ -166,15 +165,8 @@ async fn until_ready_code(at: std::net::SocketAddr, code: u16) -> String {
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_new_password_is_read_from_its_file_without_a_restart() {
     let mut cluster = Cluster::start("new_password.cluster", &["fsync=off"]);
-    let admin = async |url: String, sql: &str| {
-        let mut admin = PgConnection::connect(&url).await.expect("a superuser");
-        admin
-            .execute(AssertSqlSafe(sql.to_owned()))
-            .await
-            .expect(sql);
-    };
-    admin(cluster.url(), "CREATE ROLE ann LOGIN PASSWORD 'former'").await;
-    admin(cluster.url(), "CREATE DATABASE guides OWNER ann").await;
+    execute(&cluster.url(), "CREATE ROLE ann LOGIN PASSWORD 'former'");
+    execute(&cluster.url(), "CREATE DATABASE guides OWNER ann");
     let rules = cluster.data().join("pg_hba.conf");
     let trusting = fs::read_to_string(&rules).expect("the rules");
     fs::write(
@@ -196,9 +188,9 @@ async fn a_new_password_is_read_from_its_file_without_a_restart() {
     let client = server.client();
     client.given_task(task("Pump")).await;
 
-    admin(cluster.url(), "ALTER ROLE ann PASSWORD 'new'").await;
+    execute(&cluster.url(), "ALTER ROLE ann PASSWORD 'new'");
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ann'";
-    admin(cluster.url(), end).await;
+    execute(&cluster.url(), end);
     until_ready_code(server.metrics_address(), 503).await;
     set_password("new");
     until_ready_code(server.metrics_address(), 200).await;

@@ -5,16 +5,16 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::{
-    kit::{
-        certificates::Authority,
-        deadline::until,
-        key_server::KeyServer,
-        prelude::*,
-        server::{TestServer, with_metrics},
-        tokens::{Signer, claims, key_set},
-    },
-    ops::authentication::TokenClient,
+use super::authentication::{
+    TokenClient,
+    certificates::Authority,
+    key_server::KeyServer,
+    tokens::{Signer, claims, key_set},
+};
+use crate::kit::{
+    deadline::until,
+    prelude::*,
+    server::{TestServer, with_metrics},
 };
 
 const KEYS_READ: &str = "expertise_token_keys_read_timestamp_seconds";

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Instant};
 
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
+use super::collector::{Collector, attributes, hex};
 use crate::kit::{
-    collector::{Collector, attributes, hex},
     command::{Says, command},
     postgres::free_port,
     prelude::*,

@@ -9,12 +9,12 @@ use super::{
     marks::{self, PASSWORD, SECRET},
 };
 use crate::kit::{
-    collector::Collector,
     databases::Database,
     postgres::{Cluster, in_a_runtime},
     scratch::Scratch,
     server::{TestServer, http_get, with_metrics},
 };
+use crate::ops::collector::Collector;
 
 /// The kind of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

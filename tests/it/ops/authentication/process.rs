@@ -6,9 +6,9 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::certificates::{self, Authority};
 use super::prelude::*;
 use crate::kit::{
-    certificates::{self, Authority},
     client::Client,
     command::{Command, CommandOutput, RunningCommand, Says, command},
 };
@@ -125,7 +125,7 @@ fn signed_with(key: &str) -> CommandOutput {
 
 #[tokio::test]
 async fn a_private_key_signs_tokens_that_its_public_key_verifies() {
-    let rsa = include_str!("../../../kit/keys/rsa_private.pem");
+    let rsa = include_str!("keys/rsa_private.pem");
     let of_rsa = (rsa.to_owned(), Signer::rsa().public_pem().to_owned());
     for (algorithm, (private, public)) in [
         ("RS256", of_rsa),

@@ -39,9 +39,9 @@ async fn a_file_without_a_supported_public_key_is_refused() {
         &p384.public_key_pem(),
         &private,
         &certificate,
-        include_str!("../../../kit/keys/rsa_private.pem"),
-        include_str!("../../../kit/keys/rsa_1024_public.pem"),
-        include_str!("../../../kit/keys/secp256k1_public.pem"),
+        include_str!("keys/rsa_private.pem"),
+        include_str!("keys/rsa_1024_public.pem"),
+        include_str!("keys/secp256k1_public.pem"),
         &es256.public_pem().replace("PUBLIC KEY", "SECRET KEY"),
     ] {
         std::fs::write(&path, text).expect("a file");

@@ -2,9 +2,9 @@
 
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
+use super::certificates::{TlsFiles, write};
 use super::prelude::*;
 use crate::kit::{
-    certificates::{TlsFiles, write},
     client::Client,
     command::{Says, command},
     deadline::{until, until_true},

@@ -1,9 +1,7 @@
 //! A certificate of the server that is not valid at present.
 
-use crate::kit::{
-    certificates::Authority,
-    command::{RunningCommand, Says, command},
-};
+use crate::kit::command::{RunningCommand, Says, command};
+use crate::ops::authentication::certificates::Authority;
 use rustix::process::Signal;
 
 /// A server whose certificate is valid from the first to the second year.

@@ -1,11 +1,11 @@
 //! `config --check`: whether a server could start, and that nothing is changed.
 
 use crate::kit::{
-    certificates::Authority,
     command::{Command, command},
     postgres::{free_port, in_a_runtime, shared_cluster},
+    sql::SqlConnection,
 };
-use sqlx::{Connection, PgConnection};
+use crate::ops::authentication::certificates::Authority;
 
 fn check(url: &str, args: &[&str]) -> Command {
     let args = [&["config", "--check"], args].concat();
@@ -48,12 +48,8 @@ fn every_cause_has_a_line() {
 fn an_empty_postgres_database_is_left_empty() {
     let url = shared_cluster().make_database("checked");
     let tables = || {
-        in_a_runtime(async {
-            let mut connection = PgConnection::connect(&url).await.expect("a connection");
-            let count = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
-            let count = sqlx::query_scalar::<_, i64>(count).fetch_one(&mut connection);
-            count.await.expect("a number")
-        })
+        let count = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+        in_a_runtime(async { SqlConnection::open(&url).await.number(count).await })
     };
     let line = check(&url, &[]).run().succeeded().stdout;
     assert!(line.contains("it creates the schema"), "{line}");

@@ -16,6 +16,8 @@ use rustls::{
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::{Certificate, Identity};
 
+use crate::kit::server::Settings;
+
 /// A CA.
 pub struct Authority {
     pem: String,
@@ -141,4 +143,12 @@ pub fn write(directory: &Path, name: &str, text: &str) -> PathBuf {
     let path = directory.join(name);
     fs::write(&path, text).expect("a file of our own");
     path
+}
+
+impl Settings {
+    /// Serves over TLS with these files.
+    pub fn tls(self, files: &TlsFiles) -> Self {
+        self.set("EXPERTISE_TLS_CERT_FILE", files.cert.display())
+            .set("EXPERTISE_TLS_KEY_FILE", files.key.display())
+    }
 }

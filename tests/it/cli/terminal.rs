@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::command::remove_settings;
+use crate::kit::command::{Cli, binary_text, remove_settings};
 
 /// A command of the shell that runs in a terminal, with no setting from this process.
 pub fn in_terminal(command: &str, environment: &[(&str, &str)]) -> Command {
@@ -64,4 +64,32 @@ pub fn answered_after(
     drop(keyboard);
     let shown = String::from_utf8_lossy(&shown);
     (shown.replace('\r', ""), status.code())
+}
+
+impl Cli {
+    /// The output of a command in a terminal after typing these lines, and its exit code.
+    pub fn answered(
+        &self,
+        typed: &str,
+        arguments: &str,
+        environment: &[(&str, &str)],
+    ) -> (String, Option<i32>) {
+        self.answered_after("", || (), typed, arguments, environment)
+    }
+
+    /// The same, but waits for this output and runs a function before typing.
+    pub fn answered_after(
+        &self,
+        question: &str,
+        meanwhile: impl FnOnce(),
+        typed: &str,
+        arguments: &str,
+        environment: &[(&str, &str)],
+    ) -> (String, Option<i32>) {
+        let command = format!("{} {arguments}", binary_text());
+        let server = ("EXPERTISE_SERVER", self.server.as_str());
+        let account = ("EXPERTISE_ACCOUNT", self.account.as_str());
+        let environment = [environment, &[server, account]].concat();
+        answered_after(question, meanwhile, typed, &command, &environment)
+    }
 }

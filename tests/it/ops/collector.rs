@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, async_trait, transport::Server};
 
-use super::{databases::runtime, deadline::in_time};
+use crate::kit::{databases::runtime, deadline::in_time};
 
 /// Receives spans and keeps them.
 pub struct Collector {

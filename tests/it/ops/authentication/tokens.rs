@@ -1,6 +1,9 @@
 //! Keys, and tokens with any header and claims.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    fmt::Display,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ED25519};
@@ -14,6 +17,8 @@ use ring::{
 };
 use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use serde_json::{Value, json};
+
+use crate::kit::server::Settings;
 
 pub const ISSUER: &str = "https://issuer.test";
 pub const AUDIENCE: &str = "expertise";
@@ -181,4 +186,15 @@ pub fn now() -> u64 {
 
 fn base64(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
+}
+
+impl Settings {
+    /// Accepts tokens of the tests' issuer, with the keys that a variable such as
+    /// `EXPERTISE_JWT_JWKS_FILE` names.
+    pub fn jwt(self, keys: &str, value: impl Display) -> Self {
+        self.set("EXPERTISE_AUTH", "jwt")
+            .set("EXPERTISE_JWT_ISSUER", ISSUER)
+            .set("EXPERTISE_JWT_AUDIENCE", AUDIENCE)
+            .set(keys, value)
+    }
 }

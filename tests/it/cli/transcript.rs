@@ -14,12 +14,12 @@ use std::{
 use regex::Regex;
 use snapbox::{
     Data,
-    filter::{Filter, NormalizeToExpected},
+    filter::NormalizeToExpected,
     report::{Palette, write_diff},
 };
 use tempfile::TempDir;
 
-use super::{
+use crate::kit::{
     command::{CommandOutput, binary, example_guide, shell},
     databases::Database,
     scratch::Scratch,
