@@ -247,13 +247,13 @@ pub fn shown(name: &str, message: &impl Message) -> serde_json::Value {
     json(&message.expect("the message"))
 }
 
-/// The request of a call such as `TaskService/GetTask`. Masks may be lists of paths, as not every
-/// path has a form in JSON.
+/// The request of a call such as `TaskService/GetTask`, encoded.
 pub fn request(call: &str, request: serde_json::Value) -> Vec<u8> {
     message(call, request).encode_to_vec()
 }
 
-fn message(call: &str, request: serde_json::Value) -> DynamicMessage {
+/// The request of a call. Masks may be lists of paths, as not every path has a form in JSON.
+pub fn message(call: &str, request: serde_json::Value) -> DynamicMessage {
     try_message(call, request).unwrap_or_else(|error| panic!("{call}: {error}"))
 }
 

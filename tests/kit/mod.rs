@@ -25,7 +25,6 @@ pub mod links;
 pub mod missing;
 pub mod postgres;
 pub mod properties;
-pub mod random_edits;
 pub mod random_writes;
 pub mod raw;
 pub mod relay;

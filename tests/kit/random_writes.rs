@@ -1,23 +1,19 @@
 //! Random writes of one account.
 
-use proptest::{
-    collection::vec,
-    option,
-    prelude::*,
-    sample::Index,
-    strategy::{Union, ValueTree},
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
-};
+use std::iter::repeat_n;
+
+use proptest::prelude::{Strategy, any};
 use prost::Message;
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::{DynamicMessage, Value as Field};
+use serde_json::{Value, json};
 use tonic::Status;
 
 use super::{
-    client::{self, field_mask},
-    contract,
-    prelude::*,
-    random_edits::{Edit, edit, edited},
+    calls::response,
+    client::{Client, unknown_guid},
+    contract::{self, message_of},
     rng::Rng,
+    sample::PRODUCT,
     snapshot,
 };
 
@@ -32,22 +28,22 @@ const READ: [(&str, &str); 6] = [
     ("components", "7.b"),
     ("", "outside"),
 ];
+/// Keys and texts of answers.
+const KEYS: [&str; 4] = ["5", "true", "a", "b"];
+const TEXTS: [&str; 3] = ["Five", "Green", "Blinks"];
+/// Few, so that some are taken.
+const EXTERNAL_IDS: [Option<&str>; 3] = [None, Some("id 1"), Some("id 2")];
+const OBSERVATION: &str = "STEP_TYPE_OBSERVATION";
+/// Masks of updates. The other fields that an update sends are ignored.
+const TASK_MASKS: &str = "published name published,name translations.fr dependencies external_id";
+const STEP_MASKS: &str = "title body dependencies feedback_config external_id translations.fr \
+                          translations subtask_id subtask_external_id";
 
-/// One write of a history. What it does not need is ignored.
-#[derive(Clone, Debug)]
+/// One write of a history, whose choices follow from the seed and from what there is.
+#[derive(Clone, Copy, Debug)]
 pub struct Write {
     kind: Kind,
-    /// Chooses among the tasks or steps that there are.
-    index: Index,
-    /// Chooses another one.
-    other: Index,
-    conditions: Option<DependencyGroup>,
-    /// Chooses a name of an observation or an external id.
-    choice: usize,
-    flag: bool,
-    /// Whether a create has a request id, and is sent twice.
-    repeated: bool,
-    edits: Vec<Edit>,
+    seed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,23 +51,17 @@ pub enum Kind {
     CreateTask,
     UpdateTask,
     DeleteTask,
-    /// A guide whose question manages a task with such a step.
+    /// A guide with a linked question.
     ImportGuide,
-    /// An exported guide without one of its steps and with another one.
-    ImportAgain,
     /// An exported guide with edits.
     ImportEdited,
-    Reverse,
+    /// An information step.
     AppendStep,
+    /// Any step, behind another one or an unknown one.
     InsertStep,
-    InsertBehindUnknown,
-    AppendSubtask,
-    AppendQuestion,
     UpdateStep,
     /// A question with edits.
     UpdateQuestion,
-    /// The tasks that the step manages become ordinary ones.
-    Unlink,
     DeleteStep,
     /// A step that was deleted comes back.
     RestoreStep,
@@ -81,111 +71,25 @@ pub enum Kind {
 }
 
 /// How often each kind is made.
-const WEIGHTS: [(u32, Kind); 20] = [
-    (2, Kind::CreateTask),
-    (9, Kind::UpdateTask),
-    (1, Kind::DeleteTask),
-    (2, Kind::ImportGuide),
-    (2, Kind::ImportAgain),
-    (8, Kind::ImportEdited),
-    (1, Kind::Reverse),
-    (4, Kind::AppendStep),
-    (3, Kind::InsertStep),
-    (1, Kind::InsertBehindUnknown),
-    (2, Kind::AppendSubtask),
-    (3, Kind::AppendQuestion),
-    (15, Kind::UpdateStep),
-    (5, Kind::UpdateQuestion),
-    (1, Kind::Unlink),
-    (3, Kind::DeleteStep),
-    (2, Kind::RestoreStep),
-    (1, Kind::TranslateAutomatically),
-    (1, Kind::CreateRole),
-    (1, Kind::DeleteRole),
+const WEIGHTS: [(Kind, usize); 14] = [
+    (Kind::CreateTask, 2),
+    (Kind::UpdateTask, 9),
+    (Kind::DeleteTask, 1),
+    (Kind::ImportGuide, 2),
+    (Kind::ImportEdited, 11),
+    (Kind::AppendStep, 4),
+    (Kind::InsertStep, 9),
+    (Kind::UpdateStep, 15),
+    (Kind::UpdateQuestion, 6),
+    (Kind::DeleteStep, 3),
+    (Kind::RestoreStep, 2),
+    (Kind::TranslateAutomatically, 1),
+    (Kind::CreateRole, 1),
+    (Kind::DeleteRole, 1),
 ];
-/// The fields that an update changes. The others that it sends are ignored.
-const TASK_MASKS: [&[&str]; 6] = [
-    &["published"],
-    &["name"],
-    &["published", "name"],
-    &["translations.fr"],
-    &["dependencies"],
-    &["external_id"],
-];
-const STEP_MASKS: [&[&str]; 9] = [
-    &["title"],
-    &["body"],
-    &["dependencies"],
-    &["feedback_config"],
-    &["external_id"],
-    &["translations.fr"],
-    &["translations"],
-    &["subtask_id"],
-    &["subtask_external_id"],
-];
-
-impl Write {
-    /// The same choices for another kind of write.
-    pub fn of_kind(self, kind: Kind) -> Self {
-        Self { kind, ..self }
-    }
-}
 
 pub fn write() -> impl Strategy<Value = Write> {
-    let kinds = WEIGHTS.map(|(weight, kind)| (weight, Just(kind)));
-    let kind = Union::new_weighted(kinds.to_vec());
-    let chosen = (any::<Index>(), any::<Index>(), 0..OWN.len());
-    let flags = (any::<bool>(), any::<bool>());
-    let parts = (kind, chosen, conditions(), flags, vec(edit(), 1..5));
-    parts.prop_map(
-        |(kind, (index, other, choice), conditions, (flag, repeated), edits)| Write {
-            kind,
-            index,
-            other,
-            conditions,
-            choice,
-            flag,
-            repeated,
-            edits,
-        },
-    )
-}
-
-/// Random writes, one after the other.
-pub fn writes(rng: &mut Rng) -> impl FnMut() -> Write + Send + use<> {
-    let seed: Vec<u8> = (0..4).flat_map(|_| rng.next().to_le_bytes()).collect();
-    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let mut runner = TestRunner::new_with_rng(Config::default(), random);
-    move || {
-        let write = write().new_tree(&mut runner);
-        write.expect("a write").current()
-    }
-}
-
-/// None, or up to three conditions, some of them in a group with another one.
-fn conditions() -> impl Strategy<Value = Option<DependencyGroup>> {
-    let parts = (0..READ.len(), 0..4_usize, 0..5_usize, any::<bool>());
-    let node = parts.prop_map(|(read, operator, target, is_nested)| {
-        let (path, variable) = READ[read];
-        let targets = [
-            text("5"),
-            number(5.0),
-            text("yes"),
-            value(true.into()),
-            text("true"),
-        ];
-        let node = comparison(Condition {
-            variable: variable.to_owned(),
-            operator: ["=", "!=", ">", "<"][operator].to_owned(),
-            targets: vec![targets[target].clone()],
-            path: path.to_owned(),
-        });
-        match is_nested {
-            true => nested(any_of(vec![when("other", "=", "1"), node])),
-            false => node,
-        }
-    });
-    option::weighted(0.75, vec(node, 1..4).prop_map(all_of))
+    any::<u64>().prop_map(|seed| Write::random(&mut Rng::new(seed)))
 }
 
 /// The call of a write, which may be sent repeatedly.
@@ -197,12 +101,15 @@ pub struct Call {
 }
 
 impl Call {
-    fn new<R: client::RpcRequest>(request: &R) -> Self {
-        let rpc = R::PATH.trim_start_matches("/expertise.v1.");
-        let descriptor = contract::message_of(rpc, "Request");
-        let request = DynamicMessage::decode(descriptor, &*request.encode_to_vec());
-        let request = request.expect("the request of this rpc");
+    fn new(rpc: &'static str, request: Value) -> Self {
+        let request = contract::message(rpc, request);
         Self { rpc, request }
+    }
+
+    /// A write that is the same whatever there is.
+    pub fn blind(number: usize) -> Self {
+        let role = json!({"role": {"name": text_of(number)}});
+        Self::new("RoleService/CreateRole", role)
     }
 
     /// Its response as JSON without times and etags.
@@ -214,15 +121,14 @@ impl Call {
     pub async fn response(&self, client: &Client) -> Result<DynamicMessage, Status> {
         let request = self.request.encode_to_vec().into();
         let response = client.send_bytes(self.rpc, request).await?;
-        let response = DynamicMessage::decode(contract::message_of(self.rpc, "Response"), response);
+        let response = DynamicMessage::decode(message_of(self.rpc, "Response"), response);
         Ok(response.expect("its response"))
     }
 
     /// The same as a dry run, if it has one.
     pub fn dry_run(mut self) -> Option<Self> {
-        let dry = self
-            .request
-            .try_set_field_by_name("validate_only", Value::Bool(true));
+        let dry = Field::Bool(true);
+        let dry = self.request.try_set_field_by_name("validate_only", dry);
         dry.is_ok().then_some(self)
     }
 
@@ -237,18 +143,6 @@ impl Call {
         let id = self.request.get_field_by_name("request_id");
         id.is_some_and(|id| id.as_str() != Some(""))
     }
-
-    fn create_step(step: Step, prevstep: String, request_id: String) -> Self {
-        let request = create_step_request(step)
-            .with(|it| it.prevstep = prevstep)
-            .with(|it| it.request_id = request_id);
-        Self::new(&request)
-    }
-
-    fn import(document: TaskDocument, absent: AbsentSteps) -> Self {
-        let request = import_of(document).with(|it| it.absent_steps = absent.into());
-        Self::new(&request)
-    }
 }
 
 /// Makes the write, and returns its answer; `None` if it needs a task or step and there is none.
@@ -262,284 +156,332 @@ pub async fn apply(client: &Client, write: &Write, number: usize) -> Option<Stri
     Some(answer.unwrap_or_else(|status| format!("{:?} {}", status.code(), status.message())))
 }
 
-/// The tasks and steps that writes choose among.
-struct Present {
-    tasks: Vec<Task>,
-    steps: Vec<Step>,
+/// A field of the response to a call.
+async fn read(client: &Client, rpc: &str, request: Value, field: &str) -> Result<Value, Status> {
+    let request = contract::request(rpc, request).into();
+    let answer = client.send_bytes(rpc, request).await?;
+    Ok(response(rpc, &answer)[field].take())
 }
 
-impl Present {
-    async fn read(client: &Client) -> Result<Self, Status> {
-        let tasks = client.call(ListTasksRequest::default().with(|it| it.page_size = 500));
-        let tasks = tasks.await?.tasks;
-        let mut steps = Vec::new();
-        for task in &tasks {
-            let page = client.call(
-                list_steps_of(&task.guid)
-                    .with(|it| it.expand = vec!["body".to_owned()])
-                    .with(|it| it.page_size = 500),
-            );
-            steps.extend(page.await?.steps);
-        }
-        Ok(Self { tasks, steps })
+/// The steps that a call lists, of all tasks.
+async fn steps(client: &Client, tasks: &[Value], rpc: &str) -> Result<Vec<Value>, Status> {
+    let mut steps = Vec::new();
+    for task in tasks {
+        let request = json!({"task": task["guid"], "page_size": 500});
+        let listed = read(client, rpc, request, "steps").await?;
+        steps.extend(listed.as_array().cloned().unwrap_or_default());
     }
-
-    fn task(&self, index: Index) -> Option<Task> {
-        (!self.tasks.is_empty()).then(|| index.get(&self.tasks).clone())
-    }
-
-    fn step(&self, index: Index) -> Option<Step> {
-        (!self.steps.is_empty()).then(|| index.get(&self.steps).clone())
-    }
+    Ok(steps)
 }
 
 impl Write {
-    /// A write that is the same whatever there is.
-    pub fn blind_call(number: usize) -> Call {
-        let role = Some(Role {
-            id: 0,
-            name: text_of(number),
-        });
-        Call::new(&CreateRoleRequest { role })
+    pub fn random(rng: &mut Rng) -> Self {
+        let kinds = WEIGHTS.map(|(kind, weight)| repeat_n(kind, weight));
+        let kinds: Vec<Kind> = kinds.into_iter().flatten().collect();
+        Self {
+            kind: *rng.pick(&kinds),
+            seed: rng.next(),
+        }
+    }
+
+    /// The same choices for another kind of write.
+    pub fn of_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
     }
 
     /// The call for what there is now; `None` if it needs a task or step and there is none.
     pub async fn call(&self, client: &Client, number: usize) -> Result<Option<Call>, Status> {
-        let text = text_of(number);
-        let call = match self.kind {
-            Kind::CreateRole => Some(Self::blind_call(number)),
-            Kind::DeleteRole => {
-                let id = self.choice as i64 + 1;
-                Some(Call::new(&DeleteRoleRequest { id }))
-            }
-            Kind::CreateTask => Some(self.create_task(&text)),
-            Kind::ImportGuide => Some(self.import_guide(&text)),
-            Kind::TranslateAutomatically => Some(translate_automatically(client, &text).await?),
-            Kind::ImportAgain | Kind::ImportEdited | Kind::Reverse => {
-                let Some(task) = Present::read(client).await?.task(self.index) else {
-                    return Ok(None);
-                };
-                let guide = client.export(&task.guid).await?.document;
-                Some(self.import_changed(guide.expect("a document")))
-            }
-            Kind::RestoreStep => self.restore_step(client).await?,
-            _ => {
-                let present = Present::read(client).await?;
-                let of_tasks = self.call_of_task(&present, text.clone());
-                of_tasks.or_else(|| self.call_of_step(&present, text))
-            }
+        let rng = &mut Rng::new(self.seed);
+        let all = json!({"page_size": 500});
+        let tasks = read(client, "TaskService/ListTasks", all, "tasks").await?;
+        let tasks = tasks.as_array().cloned().unwrap_or_default();
+        let task = rng.try_pick(&tasks).cloned();
+        let rpc = match self.kind {
+            Kind::RestoreStep => "StepService/ListDeletedSteps",
+            _ => "StepService/ListSteps",
         };
-        Ok(call)
-    }
-
-    fn create_task(&self, text: &str) -> Call {
-        let mut new = self.with_conditions_of_task(task(text));
-        if self.flag {
-            new = new.translated("de", task_translation("Aufgabe"));
-        }
-        let request = create_task_request(new).with(|it| it.request_id = self.request_id());
-        Call::new(&request)
-    }
-
-    fn import_guide(&self, text: &str) -> Call {
-        let reads = || self.with_conditions(document_step(StepType::Information, "reads"));
-        let values = vec![
-            answer_with("5", "Five", document("Inner", vec![reads()])),
-            answer("true", "True"),
-        ];
-        let question = linked_question(values).with(|it| it.name = OWN[self.choice].to_owned());
-        let steps = vec![observation_asking(question), reads()];
-        Call::import(document(text, steps), AbsentSteps::Unspecified)
-    }
-
-    /// Imports an exported document with other steps, or in another order.
-    fn import_changed(&self, mut document: TaskDocument) -> Call {
-        match self.kind {
-            Kind::Reverse => {
-                document.steps.reverse();
-                return Call::import(document, AbsentSteps::Unspecified);
+        let step = rng.try_pick(&steps(client, &tasks, rpc).await?).cloned();
+        let more = match (self.kind, &task) {
+            (Kind::ImportEdited, Some(task)) => {
+                let request = json!({"guid": task["guid"]});
+                read(client, "TaskService/ExportTask", request, "document").await?
             }
-            Kind::ImportEdited => {
-                let absent = [
-                    AbsentSteps::Unspecified,
-                    AbsentSteps::Keep,
-                    AbsentSteps::Delete,
-                ];
-                return Call::import(edited(document, &self.edits), absent[self.choice]);
+            (Kind::TranslateAutomatically, _) => {
+                let rpc = "TranslationService/ListTranslationWork";
+                let request = json!({"languages": ["fr", "nl"]});
+                read(client, rpc, request, "work").await?
             }
-            _ => {}
-        }
-        if !document.steps.is_empty() {
-            document
-                .steps
-                .remove(self.other.index(document.steps.len()));
-        }
-        let new = document_step(StepType::Information, "imported");
-        document.steps.push(self.with_conditions(new));
-        let absent = match self.flag {
-            true => AbsentSteps::Keep,
-            false => AbsentSteps::Delete,
+            _ => Value::Null,
         };
-        Call::import(document, absent)
+        let other = rng.try_pick(&tasks).cloned();
+        let request = self.request(&text_of(number), [task, other, step], more, rng);
+        Ok(request.map(|(rpc, request)| Call::new(rpc, request)))
     }
 
-    async fn restore_step(&self, client: &Client) -> Result<Option<Call>, Status> {
-        let mut deleted = Vec::new();
-        for task in Present::read(client).await?.tasks {
-            let page =
-                client.call(ListDeletedStepsRequest::default().with(|it| it.task = task.guid));
-            deleted.extend(page.await?.steps.into_iter().filter_map(|it| it.step));
-        }
-        if deleted.is_empty() {
-            return Ok(None);
-        }
-        let guid = self.index.get(&deleted).guid.clone();
-        let request = RestoreStepRequest { guid };
-        Ok(Some(Call::new(&request)))
-    }
-
-    /// The call of a write to a task, or of a step that is appended to it.
-    fn call_of_task(&self, present: &Present, text: String) -> Option<Call> {
-        let chosen = present.task(self.index)?;
-        let append = |step| Call::create_step(step, String::new(), String::new());
+    fn request(
+        &self,
+        text: &str,
+        [task, other, step]: [Option<Value>; 3],
+        more: Value,
+        rng: &mut Rng,
+    ) -> Option<(&'static str, Value)> {
+        let request_id = rng.one_in(2).then(unknown_guid);
         Some(match self.kind {
+            Kind::CreateTask => {
+                let translations = json!({"de": {"name": "Aufgabe"}});
+                let task = json!({
+                    "name": text, "product_id": PRODUCT, "dependencies": conditions(rng),
+                    "translations": rng.pick(&[translations, json!({})]),
+                });
+                let request = json!({"task": task, "request_id": request_id});
+                ("TaskService/CreateTask", request)
+            }
             Kind::UpdateTask => {
-                let row = task_translation(&text).with_lock(self.flag);
-                let task = self
-                    .with_conditions_of_task(task_of(&chosen.guid))
-                    .with(|it| it.external_id = self.external_id());
-                let task = task.named(text).translated("fr", row);
-                let request = UpdateTaskRequest {
-                    task: Some(task.with_published(i32::from(self.flag))),
-                    update_mask: field_mask(self.other.get::<&[&str]>(&TASK_MASKS)),
-                    validate_only: false,
-                };
-                Call::new(&request)
+                let row = json!({"name": text, "locked": rng.one_in(2)});
+                let task = json!({
+                    "guid": task?["guid"], "name": text, "published": rng.below(2),
+                    "external_id": rng.pick(&EXTERNAL_IDS), "dependencies": conditions(rng),
+                    "translations": {"fr": row},
+                });
+                let request = json!({"task": task, "update_mask": mask(rng, TASK_MASKS)});
+                ("TaskService/UpdateTask", request)
             }
             Kind::DeleteTask => {
-                let request = deletion_of(&chosen.guid).with(|it| it.force = self.flag);
-                Call::new(&request)
+                let request = json!({"guid": task?["guid"], "force": rng.one_in(2)});
+                ("TaskService/DeleteTask", request)
+            }
+            Kind::ImportGuide => {
+                let steps = [3, 0].map(|kind| new_step(rng, kind, &Value::Null));
+                let task = json!({"name": text, "product_id": PRODUCT});
+                let request = json!({"document": {"task": task, "steps": steps}});
+                ("TaskService/ImportTask", request)
+            }
+            Kind::ImportEdited => {
+                task?;
+                let mut document = more;
+                for _ in 0..=rng.below(4) {
+                    edit(rng, &mut document, "");
+                }
+                let absent = ["UNSPECIFIED", "KEEP", "DELETE"];
+                let absent = format!("ABSENT_STEPS_{}", rng.pick(&absent));
+                let request = json!({"document": document, "absent_steps": absent});
+                ("TaskService/ImportTask", request)
             }
             Kind::AppendStep => {
-                let step = information_step(&chosen, "appended").with_body(text);
-                Call::create_step(self.with_conditions(step), String::new(), self.request_id())
+                let mut step = new_step(rng, 0, &Value::Null);
+                step["task"] = task?["guid"].take();
+                step["body"] = json!(text);
+                let request = json!({"step": step, "request_id": request_id});
+                ("StepService/CreateStep", request)
             }
-            Kind::InsertBehindUnknown => {
-                let step = information_step(&chosen, "inserted");
-                Call::create_step(step, unknown_guid(), String::new())
-            }
-            Kind::AppendSubtask => append(subtask(&chosen, &present.task(self.other)?)),
-            Kind::AppendQuestion => {
-                let step = step(&chosen, StepType::Observation, &text);
-                append(self.with_conditions(step.with_question(self.question())))
-            }
-            _ => return None,
-        })
-    }
-
-    /// The call of a write to a step.
-    fn call_of_step(&self, present: &Present, text: String) -> Option<Call> {
-        let mut chosen = present.step(self.index)?;
-        let update = |step, mask| {
-            let request = UpdateStepRequest {
-                step: Some(step),
-                update_mask: field_mask(mask),
-                validate_only: false,
-            };
-            Call::new(&request)
-        };
-        Some(match self.kind {
             Kind::InsertStep => {
-                let new = information_step(&task_of(&chosen.task), "inserted");
-                Call::create_step(self.with_conditions(new), chosen.guid, String::new())
+                let (kind, step) = (rng.below(3), step?);
+                let mut new = new_step(rng, kind, &other?);
+                new["task"] = step["task"].clone();
+                let prevstep = match rng.one_in(8) {
+                    true => json!(unknown_guid()),
+                    false => step["guid"].clone(),
+                };
+                let request = json!({"step": new, "prevstep": prevstep});
+                ("StepService/CreateStep", request)
             }
             Kind::UpdateStep => {
-                let row = step_translation(&text).with_lock(self.flag);
-                let other = present.task(self.other)?;
-                let step = Step {
-                    external_id: self.external_id(),
-                    body: (!self.flag).then(|| text.clone()),
-                    title: text,
-                    subtask_id: other.guid,
-                    subtask_external_id: other.external_id,
-                    ..self.with_conditions(step_of(&chosen.guid))
-                };
-                let step = step.with_question(self.question());
-                let step = match self.repeated {
-                    true => step.translated("fr", row),
-                    false => step,
-                };
-                update(step, self.other.get::<&[&str]>(&STEP_MASKS))
-            }
-            Kind::Unlink => {
-                if let Some(question) = chosen.feedback_config.first_mut() {
-                    question.linked = Some(false);
-                }
-                update(chosen, &["feedback_config"])
+                let other = other?;
+                let rows = json!({"fr": {"title": text, "locked": rng.one_in(2)}});
+                let step = json!({
+                    "guid": step?["guid"], "title": text, "body": rng.pick(&[None, Some(text)]),
+                    "external_id": rng.pick(&EXTERNAL_IDS), "dependencies": conditions(rng),
+                    "feedback_config": new_step(rng, 2, &other)["feedback_config"],
+                    "translations": rng.pick(&[rows, json!({})]), "subtask_id": other["guid"],
+                    "subtask_external_id": other["external_id"],
+                });
+                let request = json!({"step": step, "update_mask": mask(rng, STEP_MASKS)});
+                ("StepService/UpdateStep", request)
             }
             Kind::UpdateQuestion => {
-                let is_observation = chosen.r#type() == StepType::Observation;
-                let question = chosen.feedback_config.first_mut()?;
-                for edit in &self.edits {
-                    edit.edit_question(question, &[]);
+                let at = "/steps/0/feedback_config/0";
+                let mut guide = json!({ "steps": [step?] });
+                guide.pointer(at)?;
+                for _ in 0..=rng.below(4) {
+                    edit(rng, &mut guide, at);
                 }
-                // No other step can be linked.
-                question.linked = question.linked.filter(|_| is_observation);
-                for value in &mut question.values {
-                    value.task_json = None;
+                // Documents are for imports.
+                for value in guide.pointer_mut(at)?["values"].as_array_mut()? {
+                    value["task_json"].take();
                 }
-                let question = question.clone();
-                let step = step_of(&chosen.guid).with_question(question);
-                update(step, &["feedback_config"])
+                let step = guide["steps"][0].take();
+                let request = json!({"step": step, "update_mask": ["feedback_config"]});
+                ("StepService/UpdateStep", request)
             }
-            Kind::DeleteStep => {
-                let request = DeleteStepRequest {
-                    guid: chosen.guid,
-                    ..DeleteStepRequest::default()
-                };
-                Call::new(&request)
+            Kind::DeleteStep => ("StepService/DeleteStep", json!({"guid": step?["guid"]})),
+            Kind::RestoreStep => {
+                let request = json!({"guid": step?["step"]["guid"]});
+                ("StepService/RestoreStep", request)
             }
-            _ => return None,
+            Kind::TranslateAutomatically => {
+                let translations = more.as_array()?.iter().map(|work| {
+                    let is_task = work["kind"] == "TRANSLATION_KIND_TASK";
+                    let field = if is_task { "name" } else { "title" };
+                    json!({
+                        "guid": work["guid"], "language": work["language"],
+                        "source_digest": work["source_digest"], (field): text,
+                    })
+                });
+                let request = json!({"translations": translations.collect::<Value>()});
+                ("TranslationService/WriteTranslations", request)
+            }
+            Kind::CreateRole => ("RoleService/CreateRole", json!({"role": {"name": text}})),
+            Kind::DeleteRole => ("RoleService/DeleteRole", json!({"id": 1 + rng.below(3)})),
         })
-    }
-
-    fn with_conditions(&self, step: Step) -> Step {
-        step.with(|it| it.dependencies = self.conditions.clone())
-    }
-
-    fn with_conditions_of_task(&self, task: Task) -> Task {
-        task.with(|it| it.dependencies = self.conditions.clone())
-    }
-
-    fn question(&self) -> FeedbackConfig {
-        question(
-            OWN[self.choice],
-            &["5", if self.flag { "yes" } else { "no" }],
-        )
-    }
-
-    /// One of few, so that some are taken; none for 0.
-    fn external_id(&self) -> Option<String> {
-        (self.choice > 0).then(|| format!("id {}", self.choice))
-    }
-
-    fn request_id(&self) -> String {
-        match self.repeated {
-            true => unknown_guid(),
-            false => String::new(),
-        }
     }
 }
 
-async fn translate_automatically(client: &Client, text: &str) -> Result<Call, Status> {
-    let request = translation_work_request(&["fr", "nl"]);
-    let work = client.call(request).await?.work;
-    let translations = work.iter().map(|work| automatic(work, text)).collect();
-    let request = WriteTranslationsRequest { translations };
-    Ok(Call::new(&request))
+fn mask(rng: &mut Rng, masks: &str) -> Value {
+    let masks: Vec<&str> = masks.split(' ').collect();
+    rng.pick(&masks).split(',').collect()
 }
 
 /// Each text has a length of its own, which sizes depend on.
 fn text_of(number: usize) -> String {
     format!("text {}", "x".repeat(number))
+}
+
+/// None, or up to three conditions, some of them in a group with another one.
+fn conditions(rng: &mut Rng) -> Value {
+    let mut nodes = Vec::new();
+    for _ in 0..rng.below(4) {
+        let (path, variable) = *rng.pick(&READ);
+        let targets = json!([["5"], [5.0], ["yes"], [true], ["true"]]);
+        let targets = &targets[rng.below(5)];
+        let operator = rng.pick(&["=", "!=", ">", "<"]);
+        let condition = json!({
+            "path": path, "variable": variable, "operator": operator, "targets": targets,
+        });
+        let node = json!({ "condition": condition });
+        let other = json!({"condition": {"variable": "other", "operator": "=", "targets": ["1"]}});
+        nodes.push(match rng.one_in(2) {
+            true => json!({"group": {"operator": "LOGICAL_OPERATOR_OR", "nodes": [other, node]}}),
+            false => node,
+        });
+    }
+    match nodes.is_empty() {
+        true => Value::Null,
+        false => json!({"operator": "LOGICAL_OPERATOR_AND", "nodes": nodes}),
+    }
+}
+
+/// An information step, a reference to the other task, a question, or a linked one.
+fn new_step(rng: &mut Rng, kind: usize, other: &Value) -> Value {
+    let mut step = match kind {
+        0 => json!({"type": "STEP_TYPE_INFORMATION", "title": "note"}),
+        1 => json!({
+            "type": "STEP_TYPE_SUBTASK", "subtask_id": other["guid"],
+            "subtask_pid": other["product_id"],
+        }),
+        _ => {
+            let key = rng.pick(&["true", "no"]);
+            let mut question = json!({
+                "name": rng.pick(&OWN), "type": "enum",
+                "values": [{"key": "5", "value": "Five"}, {"key": key, "value": key}],
+            });
+            if kind == 3 {
+                question["linked"] = json!(true);
+                let steps = [new_step(rng, 0, other)];
+                question["values"][0]["task_json"] = json!({ "steps": steps });
+            }
+            let title = "What is it?";
+            json!({"type": OBSERVATION, "title": title, "feedback_config": [question]})
+        }
+    };
+    step["product_id"] = json!(PRODUCT);
+    step["dependencies"] = conditions(rng);
+    step
+}
+
+/// Pointers to a document, its task, its lists of steps, questions and answers, and their items.
+fn collect_places(value: &Value, at: &str, places: &mut Vec<String>) {
+    const NAMES: [&str; 5] = ["task", "steps", "feedback_config", "values", "task_json"];
+    match value {
+        Value::Array(items) => {
+            places.push(at.to_owned());
+            for (index, item) in items.iter().enumerate() {
+                collect_places(item, &format!("{at}/{index}"), places);
+            }
+        }
+        // The steps of a task are ids.
+        Value::Object(_) if at.ends_with("/task") => places.push(at.to_owned()),
+        Value::Object(members) => {
+            places.push(at.to_owned());
+            for (name, value) in members.iter().filter(|(name, _)| NAMES.contains(&&***name)) {
+                collect_places(value, &format!("{at}/{name}"), places);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Edits the guide at a place at or below this pointer.
+fn edit(rng: &mut Rng, guide: &mut Value, root: &str) {
+    let mut places = Vec::new();
+    collect_places(guide.pointer(root).expect("a place"), root, &mut places);
+    let at = rng.pick(&places);
+    let mut names = at.rsplit('/');
+    let name = names.find(|name| name.parse::<usize>().is_err());
+    // What is around the list of an item.
+    let outer = at.rsplitn(3, '/').nth(2).unwrap_or_default();
+    let outer = guide.pointer(outer).cloned().unwrap_or_default();
+    let mut one = |end: &str| {
+        let found: Vec<&String> = places.iter().filter(|it| it.ends_with(end)).collect();
+        let found = rng.try_pick(&found).and_then(|at| guide.pointer(at));
+        found.cloned().unwrap_or_default()
+    };
+    let (task, document) = (one("/task"), one("/task_json"));
+    let kind = rng.below(4);
+    let new_step = new_step(rng, kind, &guide["task"]);
+    let (key, text) = (*rng.pick(&KEYS), *rng.pick(&TEXTS));
+    let is_new = |values: &[Value]| values.iter().all(|value| value["key"] != key);
+    let is_new_in = |question: &Value| is_new(question["values"].as_array().unwrap_or(&vec![]));
+    let change = rng.below(4);
+    let place = guide.pointer_mut(at).expect("a place");
+    match (name.unwrap_or_default(), place) {
+        ("feedback_config", Value::Array(questions)) => questions.clear(),
+        (_, Value::Array(items)) if items.is_empty() => {}
+        (name, Value::Array(items)) => {
+            let (index, other) = (rng.below(items.len()), rng.below(items.len()));
+            match change {
+                0 if name == "steps" || items.len() > 1 => drop(items.remove(index)),
+                1 => items.swap(index, other),
+                2 => items.reverse(),
+                _ if name == "steps" => items.insert(index, new_step),
+                _ if is_new(items) => items.insert(index, json!({"key": key, "value": text})),
+                _ => {}
+            }
+        }
+        ("" | "task_json", document) => match document["steps"].as_array_mut() {
+            Some(steps) => steps.push(new_step),
+            None => document["steps"] = json!([new_step]),
+        },
+        ("task", task) if change == 0 => task["guid"] = json!(""),
+        ("task", task) => task["name"] = json!(text),
+        ("steps", step) if step["type"] == "STEP_TYPE_SUBTASK" && change > 0 => {
+            step["subtask_id"] = task["guid"].clone();
+            step["subtask_pid"] = task["product_id"].clone();
+            step["subtask_external_id"].take();
+        }
+        ("steps", step) => step["guid"] = json!(""),
+        // No other step can be linked.
+        ("feedback_config", question) if outer["type"] == OBSERVATION => {
+            question["linked"] = json!(question["linked"] != true);
+        }
+        ("values", value) => match change {
+            0 if is_new_in(&outer) => value["key"] = json!(key),
+            1 => value["value"] = json!(text),
+            2 if outer["linked"] == true && document.is_null() => {
+                value["task_json"] = json!({ "steps": [new_step] });
+            }
+            2 if outer["linked"] == true => value["task_json"] = document,
+            _ => drop(value["task_json"].take()),
+        },
+        _ => {}
+    }
 }

@@ -106,7 +106,7 @@ async fn links_stay_consistent(client: Client, mut writes: Vec<Write>) {
             3 => Kind::UpdateQuestion,
             _ => continue,
         };
-        *write = write.clone().of_kind(kind);
+        *write = write.of_kind(kind);
     }
     let mut state = State::new();
     for (number, write) in writes.iter().enumerate() {

@@ -7,7 +7,7 @@ use tonic::Status;
 use super::prelude::*;
 use crate::kit::{
     links::links_are_consistent,
-    random_writes,
+    random_writes::Write,
     rng::{Rng, number_from_env},
 };
 
@@ -41,9 +41,8 @@ async fn histories_at_both_servers_leave_an_account_consistent(clients: [Client;
 /// Makes random writes. What others have deleted meanwhile is missing, what they have changed has
 /// another etag, and an external id may be theirs.
 async fn write(client: Client, mut rng: Rng) {
-    let mut writes = random_writes::writes(&mut rng);
     for number in 0..CHANGES {
-        let call = match writes().call(&client, number).await {
+        let call = match Write::random(&mut rng).call(&client, number).await {
             Ok(Some(call)) => call,
             Ok(None) => continue,
             Err(status) => {

@@ -8,7 +8,7 @@ use crate::kit::{
     client::{Client, unknown_guid},
     deadline::until,
     links::links_are_consistent,
-    random_writes::{self, Call, Kind, Write},
+    random_writes::{Call, Kind, Write},
     rng::Rng,
     sample::{With, list_steps_of},
     snapshot::{message, number_ids},
@@ -24,7 +24,7 @@ const PAGE_SIZE: i32 = 500;
 /// twin: both must hold the same. An unanswered write is whole in its account, or nothing of it is
 /// there.
 pub struct Writer {
-    plans: Box<dyn FnMut() -> Write + Send>,
+    random: Rng,
     account: String,
     twin: String,
     /// Answered writes, which the twin lacks.
@@ -47,7 +47,7 @@ pub struct SentWrite {
 impl Writer {
     pub fn new(rng: &mut Rng) -> Self {
         Self {
-            plans: Box::new(random_writes::writes(rng)),
+            random: rng.fork(),
             account: unknown_guid(),
             twin: unknown_guid(),
             answered: Vec::new(),
@@ -69,7 +69,7 @@ impl Writer {
     /// The next write, if what there is allows one.
     pub async fn next_write(&mut self, client: &Client) -> Result<Option<SentWrite>, Status> {
         // Texts grow with the number.
-        let planned = ((self.plans)(), self.answered.len());
+        let planned = (Write::random(&mut self.random), self.answered.len());
         let call = planned.0.call(client, planned.1).await?;
         Ok(call.map(|call| SentWrite { planned, call }))
     }
@@ -78,8 +78,11 @@ impl Writer {
     pub fn blind_write(&mut self) -> SentWrite {
         let number = self.answered.len();
         SentWrite {
-            planned: ((self.plans)().of_kind(Kind::CreateRole), number),
-            call: Write::blind_call(number),
+            planned: (
+                Write::random(&mut self.random).of_kind(Kind::CreateRole),
+                number,
+            ),
+            call: Call::blind(number),
         }
     }
 

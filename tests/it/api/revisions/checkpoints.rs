@@ -338,8 +338,8 @@ async fn checkpoints_are_states_that_were_shown(url: String) {
     let writes = vec((random_writes::write(), 0..50_u64), 10..24);
     let history = (writes, random_writes::write()).prop_map(|(mut history, last)| {
         // A change, and one that keeps what it has made.
-        history.push((last.clone().of_kind(Kind::CreateTask), 0));
-        history.push((last.clone().of_kind(Kind::AppendStep), 0));
+        history.push((last.of_kind(Kind::CreateTask), 0));
+        history.push((last.of_kind(Kind::AppendStep), 0));
         history.push((last.of_kind(Kind::AppendStep), 60));
         history
     });
