@@ -542,7 +542,6 @@ setters!(StepSetters of Step {
     with_instructions(list: Vec<Struct>) instructions = list;
     with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
     with_subtask_id(guid: impl Into<String>) subtask_id = guid.into();
-    with_subtask_pid(id: i64) subtask_pid = Some(id);
     with_subtask_external_id(id: impl Into<String>) subtask_external_id = Some(id.into());
 });
 

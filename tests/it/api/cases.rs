@@ -1,5 +1,6 @@
 //! Guide cases: the files in `tests/cases`, whose notation `tests/README.md` describes. Each case
-//! is run in its own accounts, with the guide stored and as a document that is not stored.
+//! is run in its own accounts, with the guide stored and, unless it writes, as a document that is
+//! not stored.
 
 use std::{env, fs, path::PathBuf};
 
@@ -13,6 +14,7 @@ mod account;
 mod answers;
 mod dependencies;
 mod notation;
+mod writes;
 
 use account::{Account, GUIDE, NamedTask};
 use notation::{Action, Case};
@@ -44,8 +46,12 @@ macro_rules! files {
 }
 
 files! {
+    absent_fields
     conditions
+    external_ids
+    imports
     linked_answers
+    linked_tasks
     observations
     options
     preview_answers
@@ -55,8 +61,10 @@ files! {
     preview_unanswered
     preview_visibility
     references
+    restores
     subtasks
     texts
+    updates
     walkthroughs
 }
 
@@ -116,6 +124,8 @@ async fn failures_of(case: Case, client: Client) -> Vec<String> {
         .iter()
         .any(|action| refers(&json!(action.steps).to_string()))
         || refers(&case.guide.to_string());
+    let writes = |action: &Action| action.is_write() && !matches!(&*action.verb, "edit" | "delete");
+    let refers = refers || case.actions.iter().any(writes);
     let mut unstored = (!refers).then(|| Account::new(client.other_account()));
 
     let is_other = |action: &Action| action.verb == "other";
@@ -146,7 +156,12 @@ async fn failures_of(case: Case, client: Client) -> Vec<String> {
                 }
                 continue;
             }
-            "edit" | "delete" => unstored = None,
+            _ if action.is_write() => {
+                unstored = None;
+                let answer = stored.write(action).await;
+                failures.extend(difference(action, "a stored guide", answer));
+                continue;
+            }
             _ => {}
         }
         let is_about_guide =

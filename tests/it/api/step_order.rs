@@ -48,23 +48,6 @@ async fn a_new_step_stands_after_its_prevstep_or_last(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn each_task_has_an_order_of_its_own(client: Client) {
-    let (first, first_steps) = task_with_steps(&client, &["a"]).await;
-    let (second, second_steps) = task_with_steps(&client, &["b", "c"]).await;
-    let (new, _) = create_after(&client, information_step(&first, "new"), &first_steps[0]).await;
-    let order = client.step_order(&first.guid).await;
-    assert_eq!(order, [first_steps[0].clone(), new]);
-    assert_eq!(client.step_order(&second.guid).await, second_steps);
-}
-
-#[apply(on_both_databases)]
-async fn updating_a_step_keeps_its_place(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
-    client.retitle(&steps[0], "renamed").await;
-    assert_eq!(client.step_order(&task.guid).await, steps);
-}
-
-#[apply(on_both_databases)]
 async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     let task = client.given_task(task("Guide")).await;
     client.given_steps(&task, &["a", "b"]).await;

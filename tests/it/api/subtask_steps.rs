@@ -4,47 +4,6 @@ mod external_ids;
 
 use crate::kit::prelude::*;
 
-/// A guide, another task, and a subtask step of the guide that refers to it.
-async fn wired(client: &Client) -> (Task, Task, Step) {
-    let guide = client.given_task(task("Guide")).await;
-    let other = client.given_task(task("Other")).await;
-    let step = client.given_step(subtask(&guide, &other)).await;
-    (guide, other, step)
-}
-
-#[apply(on_both_databases)]
-async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
-    let (guide, other, _) = wired(&client).await;
-    for title in ["Mine".to_owned(), "x".repeat(401)] {
-        let sent = subtask(&guide, &other).titled(title);
-        let response = client.create_step(sent).await.accepted();
-        assert_eq!(response.ignored_paths, ["step.title"]);
-        assert_eq!(response.step.unwrap().title, "Other");
-    }
-}
-
-#[apply(on_both_databases)]
-async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
-    let (guide, other, step) = wired(&client).await;
-    let own = client.given_step(information_step(&other, "Other")).await;
-    client.rename(&guide.guid, "Renamed").await;
-    for step in [step, own] {
-        assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-    }
-}
-
-#[apply(on_both_databases)]
-async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) {
-    let (_, _, step) = wired(&client).await;
-    for title in ["Mine", ""] {
-        let update = step_of(&step.guid).titled(title);
-        let updated = client.update_step(update, &["title"]).await;
-        let response = updated.accepted();
-        assert_eq!(response.ignored_paths, ["step.title"]);
-        assert_eq!(response.step.unwrap(), step);
-    }
-}
-
 #[apply(on_both_databases)]
 async fn twenty_references_are_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
@@ -69,14 +28,6 @@ async fn twenty_references_are_named(client: Client) {
         let named: Vec<&str> = named.map(|(_, subject)| subject).collect();
         assert_eq!(named, guids[..20]);
     }
-}
-
-#[apply(on_both_databases)]
-async fn a_task_that_refers_to_itself_alone_is_deleted(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    client.given_step(subtask(&guide, &guide)).await;
-    client.force_delete_task(&guide.guid).await.accepted();
-    assert_eq!(client.all_tasks().await, []);
 }
 
 #[apply(on_both_databases)]

@@ -16,40 +16,6 @@ fn in_language(language: &str, row: TaskTranslation) -> BTreeMap<String, TaskTra
 }
 
 #[apply(on_both_databases)]
-async fn tags_are_stored_in_canonical_case(client: Client) {
-    let sent = [
-        "DE",
-        "en-us",
-        "ZH-HANT-tw",
-        "sr-LATN",
-        "Es-419",
-        "de-CH-1996",
-    ];
-    let created = client.given_task(in_languages(&sent)).await;
-    let kept: Vec<&str> = created.translations.keys().map(String::as_str).collect();
-    assert_eq!(
-        kept,
-        [
-            "de",
-            "de-CH-1996",
-            "en-US",
-            "es-419",
-            "sr-Latn",
-            "zh-Hant-TW"
-        ]
-    );
-}
-
-#[apply(on_both_databases)]
-async fn a_tag_in_another_case_is_the_same_row(client: Client) {
-    let guid = client.given_task(in_languages(&["pt-br"])).await.guid;
-    let update = task_of(&guid).with_translations(in_language("PT-BR", task_translation("novo")));
-    let updated = client.updated_task(update, &[]).await;
-    assert_eq!(updated.translations.len(), 1);
-    assert_eq!(updated.translations["pt-BR"].name.as_deref(), Some("novo"));
-}
-
-#[apply(on_both_databases)]
 async fn a_language_tag_has_1000_characters_at_most(client: Client) {
     let longest = format!("de-x-ab{}", "-abcdefgh".repeat(110)) + "-ab";
     assert_eq!(longest.len(), 1_000);
@@ -101,38 +67,4 @@ async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
     let update = with(&tags[99..]).with_guid(&step.guid);
     let failure = client.update_step(update, &[]).await.refused();
     failure.violates(&[("step.translations", "TOO_MANY_ELEMENTS")]);
-}
-
-#[apply(on_both_databases)]
-async fn a_row_may_translate_nothing_yet(client: Client) {
-    let sent =
-        task("Locked alone").with_translations(in_language("de", TaskTranslation::default()));
-    let created = client.given_task(sent).await;
-    let kept = TaskTranslation {
-        name: None,
-        locked: Some(true),
-    };
-    assert_eq!(created.translations["de"], kept);
-}
-
-#[apply(on_both_databases)]
-async fn a_translated_question_links_nothing(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let mut config = question("Frage", &["ja"]);
-    config.linked = Some(true);
-    config.values[0].link = unknown_guid();
-    let row = step_translation("Titel").with(|it| it.feedback_config = vec![config]);
-    let sent = step(&task, StepType::Observation, "asking").translated("de", row);
-    let response = client.create_step(sent).await.accepted();
-    assert_eq!(
-        response.ignored_paths,
-        [
-            "step.translations.feedback_config.linked",
-            "step.translations.feedback_config.values.link",
-        ]
-    );
-    let stored = response.step.unwrap();
-    let config = &stored.translations["de"].feedback_config[0];
-    assert!(!config.linked.unwrap_or_default());
-    assert_eq!(config.values[0].link, "");
 }

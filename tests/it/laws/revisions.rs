@@ -255,6 +255,8 @@ impl History<'_> {
     async fn is_restored(&self, kept: &Kept, restored: &RestoreRevisionResponse) {
         let task = &kept.task;
         let found = self.now.document(task);
+        assert_eq!(restored.task, found.task);
+        assert_eq!(restored.guide_etag, self.now.guides[task].guide_etag);
         let mut expected = kept.document.clone();
         without_steps(&mut expected, &restored.skipped_steps);
         let mut expected = with_ids(&expected, &restored.replaced_ids);

@@ -7,6 +7,7 @@ use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinHandle;
 
 use crate::kit::{
+    client,
     databases::postgres,
     deadline::until,
     links::links_are_consistent,
@@ -72,12 +73,13 @@ impl Contended {
     }
 
     /// Starts a call and waits until it is one of so many that wait for a lock.
-    async fn start_waiting<T: Send + 'static>(
+    async fn start_waiting<R: RpcRequest>(
         &self,
         waiting: i64,
-        call: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<T> {
-        let call = tokio::spawn(call);
+        request: R,
+    ) -> JoinHandle<client::Answer<R>> {
+        let client = self.client.clone();
+        let call = tokio::spawn(async move { client.call(request).await });
         self.wait_until_wait(waiting).await;
         call
     }
@@ -136,13 +138,10 @@ async fn two_inserts_that_waited_at_one_place_get_places_of_their_own() {
     let task = client.given_task(task("Contended")).await;
     let steps = client.given_steps(&task, &["a", "b"]).await;
     let held = contended.hold(&task.guid).await;
-    let insert = || {
-        let (client, step) = (client.clone(), information_step(&task, "inserted"));
-        let prevstep = steps[0].clone();
-        async move { client.create_step_after(step, &prevstep).await }
-    };
-    let first = contended.start_waiting(1, insert()).await;
-    let second = contended.start_waiting(2, insert()).await;
+    let insert = create_step_request(information_step(&task, "inserted"))
+        .with(|it| it.prevstep.clone_from(&steps[0]));
+    let first = contended.start_waiting(1, insert.clone()).await;
+    let second = contended.start_waiting(2, insert).await;
     held.release().await;
     let first = first.await.expect("an answer").accepted().step;
     let second = second.await.expect("an answer").accepted().step;
@@ -167,11 +166,8 @@ async fn a_step_that_waited_for_its_subtask_refers_to_the_task_that_has_the_exte
     let other = client.given_task(task("B")).await;
     let take = "UPDATE tasks SET external_id = NULL WHERE guid = $1";
     let mut held = contended.hold_row(take, &former.guid).await;
-    let create = {
-        let step = document_step(StepType::Subtask, "").with_subtask_external_id("id");
-        let (client, step) = (client.clone(), step.in_task(&guide.guid));
-        async move { client.create_step(step).await }
-    };
+    let step = document_step(StepType::Subtask, "").with_subtask_external_id("id");
+    let create = create_step_request(step.in_task(&guide.guid));
     let create = contended.start_waiting(1, create).await;
     let give = "UPDATE tasks SET external_id = 'id' WHERE guid = $1";
     let guid = uuid::Uuid::parse_str(&other.guid).expect("an id");
@@ -195,21 +191,16 @@ async fn an_import_that_waited_locks_tasks_that_were_added_meanwhile() {
     let mut renaming = with_value(document.clone(), "off", "Renamed");
     renaming.steps.push(subtask(&guide, &other));
     let held = contended.hold(&other.guid).await;
-    let import = {
-        let client = client.clone();
-        async move { client.import(renaming).await }
-    };
-    let import = contended.start_waiting(1, import).await;
+    let import = contended.start_waiting(1, import_of(renaming)).await;
     client.imported(with_value(document, "off", "Off")).await;
     let added = contended.managed().await;
     let added = added.into_iter().find(|task| task.name == "Off");
     let added = added.expect("the added task").guid;
 
     let held_added = contended.hold(&added).await;
-    let update = {
-        let (client, update) = (client.clone(), task_of(&added).with_published(0));
-        async move { client.update_task(update, &["published"]).await }
-    };
+    let update = UpdateTaskRequest::default()
+        .with(|it| it.task = Some(task_of(&added).with_published(0)))
+        .with(|it| it.update_mask = field_mask(&["published"]));
     let update = contended.start_waiting(2, update).await;
     held.release().await;
     contended.wait_until_wait(2).await;
@@ -235,11 +226,7 @@ async fn an_import_that_waited_for_a_step_keeps_an_update_of_another() {
         step.published = None;
     }
     let held = contended.hold_step(&steps[0]).await;
-    let import = {
-        let client = client.clone();
-        async move { client.import(document).await }
-    };
-    let import = contended.start_waiting(1, import).await;
+    let import = contended.start_waiting(1, import_of(document)).await;
     let update = step_of(&steps[1]).with_published(0);
     client.updated_step(update, &["published"]).await;
     held.release().await;
@@ -256,15 +243,9 @@ async fn a_deletion_that_waited_unlinks_tasks_that_were_added_meanwhile() {
     let client = &contended.client;
     let (guide, document) = contended.linked_guide().await;
     let held = contended.hold(&guide.guid).await;
-    let import = {
-        let (client, document) = (client.clone(), with_value(document, "off", "Off"));
-        async move { client.import(document).await }
-    };
+    let import = import_of(with_value(document, "off", "Off"));
     let import = contended.start_waiting(1, import).await;
-    let deletion = {
-        let (client, guide) = (client.clone(), guide.guid.clone());
-        async move { client.force_delete_task(&guide).await }
-    };
+    let deletion = deletion_of(&guide.guid).with(|it| it.force = true);
     let deletion = contended.start_waiting(2, deletion).await;
     held.release().await;
     import.await.expect("an answer").accepted();
@@ -287,18 +268,12 @@ async fn an_update_that_waited_unlinks_tasks_that_were_added_meanwhile() {
     let (guide, document) = contended.linked_guide().await;
     let managed = contended.managed().await;
     let held = contended.hold(&managed[0].guid).await;
-    let import = {
-        let (client, document) = (client.clone(), with_value(document, "off", "Off"));
-        async move { client.import(document).await }
-    };
+    let import = import_of(with_value(document, "off", "Off"));
     let import = contended.start_waiting(1, import).await;
-    let unlink = {
-        let mut question = question("light", &["On"]);
-        question.linked = Some(false);
-        let update = step_of(&guide.steps[0]).with_question(question);
-        let client = client.clone();
-        async move { client.update_step(update, &["feedback_config"]).await }
-    };
+    let question = question("light", &["On"]).with(|it| it.linked = Some(false));
+    let unlink = UpdateStepRequest::default()
+        .with(|it| it.step = Some(step_of(&guide.steps[0]).with_question(question)))
+        .with(|it| it.update_mask = field_mask(&["feedback_config"]));
     let unlink = contended.start_waiting(2, unlink).await;
     held.release().await;
     import.await.expect("an answer").accepted();
@@ -316,13 +291,9 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     let task = client.given_task(task("Contended")).await;
     let step = client.given_step(information_step(&task, "Step")).await;
     let held = contended.hold(&task.guid).await;
-    let deletion = {
-        let request = DeleteStepRequest {
-            guid: step.guid.clone(),
-            etag: step.etag.clone(),
-        };
-        let client = client.clone();
-        async move { client.call(request).await }
+    let deletion = DeleteStepRequest {
+        guid: step.guid.clone(),
+        etag: step.etag.clone(),
     };
     let deletion = contended.start_waiting(1, deletion).await;
     // An update of a step needs no lock of its task.
@@ -378,15 +349,14 @@ async fn an_alias_and_the_deletion_of_its_revision_take_turns() {
     let guide = client.given_task(task("Guide")).await.guid;
     client.kept_revision(&guide).await;
     let held = contended.hold_history(&guide).await;
-    let alias = {
-        let (client, guide) = (client.clone(), guide.clone());
-        async move { client.set_revision_alias(&guide, "live", 1).await }
+    let (task, revision) = (guide, "1".to_owned());
+    let alias = SetRevisionAliasRequest {
+        task: task.clone(),
+        alias: "live".to_owned(),
+        revision: revision.clone(),
     };
     let alias = contended.start_waiting(1, alias).await;
-    let deletion = {
-        let client = client.clone();
-        async move { client.delete_revision(&guide, 1).await }
-    };
+    let deletion = DeleteRevisionRequest { task, revision };
     let deletion = contended.start_waiting(2, deletion).await;
     held.release().await;
     alias.await.expect("an answer").accepted();
@@ -405,11 +375,7 @@ async fn a_retention_that_waited_keeps_the_history_of_a_task_that_came_back() {
     client.kept_revision(&gone).await;
     client.force_delete_task(&guide).await.accepted();
     let held = contended.hold_history(&guide).await;
-    let restore = {
-        let (client, guide) = (client.clone(), guide.clone());
-        async move { client.restore_revision(&guide, 1).await }
-    };
-    let restore = contended.start_waiting(1, restore).await;
+    let restore = contended.start_waiting(1, restore_of(&guide, 1)).await;
     let settings = Settings::new(&contended.url).set("EXPERTISE_DELETED_TASK_RETENTION", "1ms");
     let server = TestServer::start(settings).await;
     contended.wait_until_wait(2).await;

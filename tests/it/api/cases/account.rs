@@ -1,12 +1,14 @@
 //! An account in which a case is run: what its ids stand for, and the calls of the case.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 
 use super::{
     answers::{self, Names},
-    notation::{Action, content, named},
+    notation::{Action, named},
+    writes::Contents,
 };
 use crate::kit::{
     contract::{self, descriptor, message_of},
@@ -18,11 +20,17 @@ use crate::kit::{
 pub const GUIDE: &str = "Guide";
 
 pub struct Account {
-    client: Client,
+    pub client: Client,
     /// The id of each task and step by its name: `Guide`, `0` for the first step of the guide,
     /// `0.a` for the task of its answer `a`, `0.a/wiring` for the step that enters that task, and
     /// `Other/0` for the first step of another task.
-    ids: BTreeMap<String, String>,
+    pub ids: BTreeMap<String, String>,
+    /// Every step that was there, by id.
+    pub steps: BTreeSet<String>,
+    /// What it held after the last write.
+    pub seen: Option<Contents>,
+    /// The newest revision that was asked for or made by a deletion, by the id of its task.
+    pub kept: BTreeMap<String, String>,
 }
 
 /// A task with this name, and its steps.
@@ -33,11 +41,15 @@ impl Account {
         Self {
             client,
             ids: BTreeMap::new(),
+            steps: BTreeSet::new(),
+            seen: None,
+            kept: BTreeMap::new(),
         }
     }
 
     /// Creates tasks and then their steps, which may refer to each of the tasks.
     pub async fn create(&mut self, tasks: Vec<NamedTask>) {
+        self.seen = None;
         for (name, task, _) in &tasks {
             let task = named(task.clone(), name);
             let made = self
@@ -120,16 +132,11 @@ impl Account {
             "validate" => self.call("AnalysisService/ValidateTask", request).await,
             "findings" => self.call("AnalysisService/ListFindings", request).await,
             "preview" => self.call("AnalysisService/PreviewTask", request).await,
-            "references" => self.call("AnalysisService/ListReferences", request).await,
-            "delete" => {
-                self.call("StepService/DeleteStep", json!({"guid": id}))
-                    .await
-            }
-            _ => self.edit(action, id).await,
+            _ => self.call("AnalysisService/ListReferences", request).await,
         };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(failure) => return answers::refused(&failure),
+            Err(failure) => return answers::refused(&names, &failure),
         };
         match action.verb.as_str() {
             "validate" | "findings" => {
@@ -137,22 +144,8 @@ impl Account {
                 answers::findings(&names, &rules, &answer, action.asks_for("hints"))
             }
             "preview" => answers::preview(&names, &answer),
-            "references" => answers::references(&names, &answer),
-            _ => answers::ignored(&answer),
+            _ => answers::references(&names, &answer),
         }
-    }
-
-    async fn edit(&self, action: &Action, id: &str) -> Result<Value, Failure> {
-        let step = action.words[0].rsplit('/').next().unwrap_or_default();
-        let is_step = step == "wiring" || step.parse::<usize>().is_ok();
-        let kind = if is_step { "Step" } else { "Task" };
-        let mask = action.fields.keys().map(|name| mask_path(kind, name));
-        let mask = mask.collect::<Vec<String>>().join(",");
-        let mut content = content(action.fields.clone());
-        content["guid"] = json!(id);
-        let request = json!({kind.to_lowercase(): content, "update_mask": mask});
-        self.call(&format!("{kind}Service/Update{kind}"), request)
-            .await
     }
 
     async fn accepted(&self, call: &str, request: Value) -> Value {
@@ -160,8 +153,13 @@ impl Account {
         answer.unwrap_or_else(|failure| panic!("{call} {request}: {failure:?}"))
     }
 
+    async fn call(&self, call: &str, request: Value) -> Result<Value, Failure> {
+        let response = self.send(call, request).await?;
+        Ok(contract::json(&response))
+    }
+
     /// A call with JSON, in which `@NAME` stands for an id.
-    async fn call(&self, call: &str, mut request: Value) -> Result<Value, Failure> {
+    pub async fn send(&self, call: &str, mut request: Value) -> Result<DynamicMessage, Failure> {
         self.replace_names(&mut request);
         let bytes = contract::request(call, request).into();
         let answer = self
@@ -169,8 +167,8 @@ impl Account {
             .send_bytes(call, bytes)
             .await
             .map_err(Failure::from)?;
-        let answer = prost_reflect::DynamicMessage::decode(message_of(call, "Response"), answer);
-        Ok(contract::json(&answer.expect("a response")))
+        let answer = DynamicMessage::decode(message_of(call, "Response"), answer);
+        Ok(answer.expect("a response"))
     }
 
     fn replace_names(&self, value: &mut Value) {
@@ -195,8 +193,9 @@ impl Account {
 }
 
 /// The path of a field in the JSON of a mask.
-fn mask_path(kind: &str, name: &str) -> String {
+pub fn mask_path(kind: &str, name: &str) -> String {
     if let Some((tag, field)) = name.rsplit_once('.') {
+        let field = field.replace("answers", "feedbackConfig");
         return format!("translations.{tag}.{field}");
     }
     let name = if name == "answers" {

@@ -19,12 +19,23 @@ pub struct Names<'a> {
 
 impl Names<'_> {
     /// The name of an id.
-    fn of(&self, id: &str) -> String {
-        let found = self.ids.iter().find(|(_, known)| *known == id);
-        match found.map_or(id, |(name, _)| name) {
-            GUIDE => "task".to_owned(),
-            name => name.to_owned(),
+    pub fn of(&self, id: &str) -> String {
+        match self.known(id) {
+            Some(GUIDE) => "task".to_owned(),
+            Some(name) => name.to_owned(),
+            None => id.to_owned(),
         }
+    }
+
+    fn known(&self, id: &str) -> Option<&str> {
+        let found = self.ids.iter().find(|(_, known)| *known == id);
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// A text with the names of its ids.
+    pub fn within(&self, text: &str) -> String {
+        let ids = self.ids.iter();
+        ids.fold(text.to_owned(), |text, (name, id)| text.replace(id, name))
     }
 
     /// The name of a place's task or step, and the path in it.
@@ -370,8 +381,129 @@ fn or_none(lines: Vec<String>) -> Vec<String> {
     lines
 }
 
+/// What a write says that it did, except for the resource itself.
+pub fn outcome(names: &Names<'_>, response: &Value) -> Option<String> {
+    let mut line = String::new();
+    for (name, value) in response.as_object().into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("ignored_paths" | "guide_etag" | "steps", _) => {}
+            ("replaced_ids", Value::Object(ids)) => {
+                for (old, new) in ids {
+                    // A dry run makes none.
+                    let new = names.known(new.as_str().unwrap_or_default());
+                    line += &format!(" {}->{}", names.of(old), new.unwrap_or("?"));
+                }
+            }
+            (_, Value::Object(_)) => {}
+            _ => line += &field(names, name, value),
+        }
+    }
+    (!line.is_empty()).then(|| line.trim_start().to_owned())
+}
+
+/// The differences of two revisions.
+pub fn differences(names: &Names<'_>, response: &Value) -> Vec<String> {
+    let steps = list(&response["steps"]).iter().map(|step| {
+        let kind = text(step, "kind").replace("DIFFERENCE_KIND_", "");
+        let paths = joined(list(&step["paths"]), ", ", plain);
+        let moved = if step["moved"] == true { " moved" } else { "" };
+        let name = names.of(text(step, "step"));
+        format!("{kind} {name}{moved} {paths}")
+            .trim_end()
+            .to_owned()
+    });
+    steps.collect()
+}
+
+/// ` NAME=VALUE` of a task or step; `none` if it has no value.
+pub fn field(names: &Names<'_>, name: &str, value: &Value) -> String {
+    match (name, value) {
+        (_, Value::Null) => format!(" {name}=none"),
+        ("translations", Value::Object(rows)) => {
+            let mut line = String::new();
+            for (tag, row) in rows {
+                for (name, value) in row.as_object().into_iter().flatten() {
+                    line += &field(names, &format!("{tag}.{name}"), value);
+                }
+            }
+            line
+        }
+        ("dependencies", group) => format!(" ? {}", conditions(group)),
+        (_, Value::Array(questions)) if name.ends_with("feedback_config") => {
+            let name = name.replace("feedback_config", "question");
+            let linked = questions.iter().any(|it| it["linked"] == true);
+            let link = if linked { "link " } else { "" };
+            let question = joined(questions, "; ", |it| question(names, it));
+            format!(" {name}={link}[{question}]")
+        }
+        _ => format!(" {name}={}", shown(names, value)),
+    }
+}
+
+/// A group of conditions, each as `PATH/NAME OPERATOR TARGETS`.
+fn conditions(group: &Value) -> String {
+    let node = |node: &Value| match node.get("group") {
+        Some(group) => format!("({})", conditions(group)),
+        None => {
+            let condition = &node["condition"];
+            let [path, name, operator] =
+                ["path", "variable", "operator"].map(|name| text(condition, name));
+            let targets = joined(list(&condition["targets"]), ", ", Value::to_string);
+            format!("{path}/{name} {operator} {targets}")
+        }
+    };
+    let operator = match text(group, "operator") {
+        "LOGICAL_OPERATOR_OR" => " | ",
+        _ => " & ",
+    };
+    joined(list(&group["nodes"]), operator, node)
+}
+
+/// A value with the names of its ids, and without the prefixes of enums.
+fn shown(names: &Names<'_>, value: &Value) -> String {
+    const PREFIXES: [&str; 5] = [
+        "ACCESS_LEVEL_",
+        "IMPORT_OUTCOME_",
+        "PLACEMENT_",
+        "STEP_TYPE_",
+        "TASK_TYPE_",
+    ];
+    match value {
+        Value::String(id) if names.known(id).is_some() => names.of(id),
+        Value::String(text) => {
+            let short = PREFIXES.iter().find_map(|it| text.strip_prefix(it));
+            let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+            short.map_or_else(
+                || {
+                    if is_number {
+                        text.clone()
+                    } else {
+                        plain(value)
+                    }
+                },
+                str::to_owned,
+            )
+        }
+        Value::Array(values) => format!("[{}]", joined(values, ", ", |value| shown(names, value))),
+        other => plain(other),
+    }
+}
+
+/// The name of a question, and its answers with the tasks that they manage.
+fn question(names: &Names<'_>, question: &Value) -> String {
+    let answer = |value: &Value| {
+        let link = match text(value, "link") {
+            "" => String::new(),
+            link => format!(" -> {}", names.of(link)),
+        };
+        format!("{}={}{link}", text(value, "key"), text(value, "value"))
+    };
+    let answers = joined(list(&question["values"]), ", ", answer);
+    format!("{}: {answers}", text(question, "name"))
+}
+
 pub fn ignored(response: &Value) -> Vec<String> {
-    let paths = list(&response["ignoredPaths"]);
+    let paths = list(&response["ignored_paths"]);
     if paths.is_empty() {
         Vec::new()
     } else {
@@ -379,13 +511,28 @@ pub fn ignored(response: &Value) -> Vec<String> {
     }
 }
 
-pub fn refused(failure: &Failure) -> Vec<String> {
-    let violations = failure.violations().into_iter();
-    let mut lines: Vec<String> = violations
-        .map(|(path, reason)| format!("refused {path} {reason}"))
+/// What is wrong, and what the error names: the tasks or steps in the way, and where the request
+/// names one that is not there.
+pub fn refused(names: &Names<'_>, failure: &Failure) -> Vec<String> {
+    let preconditions = failure.preconditions().into_iter();
+    let mut lines: Vec<String> = preconditions
+        .map(|(reason, subject)| format!("refused {reason} {}", names.of(subject)))
         .collect();
+    if let Some(by) = failure.metadata().remove("managed_by") {
+        lines
+            .iter_mut()
+            .for_each(|line| *line += &format!(" by {}", names.of(&by)));
+    }
+    let resource = failure.details.resource_info();
+    let resource = resource.map_or(String::new(), |it| {
+        format!(" {}", names.of(&it.resource_name))
+    });
+    let violations = failure.violations().into_iter();
+    lines.extend(violations.map(|(path, reason)| format!("refused {path} {reason}{resource}")));
     if lines.is_empty() {
-        lines.push(format!("refused {}", failure.reason()));
+        let field = failure.metadata().remove("field");
+        let field = field.map_or(String::new(), |field| format!(" at {field}"));
+        lines.push(format!("refused {}{resource}{field}", failure.reason()));
     }
     lines
 }

@@ -23,6 +23,8 @@ pub struct Action {
     pub verb: String,
     pub words: Vec<String>,
     pub fields: Map<String, Value>,
+    /// Fields of the task in the document of an import.
+    pub task: Value,
     pub steps: Vec<Value>,
     pub expected: Vec<String>,
 }
@@ -33,6 +35,10 @@ impl Action {
         let words = self.words.iter().map(String::as_str);
         let words: Vec<&str> = words.filter(|word| !FLAGS.contains(word)).collect();
         words.join(" ")
+    }
+
+    pub fn is_write(&self) -> bool {
+        WRITES.contains(&self.verb.as_str())
     }
 
     pub fn asks_for(&self, flag: &str) -> bool {
@@ -57,18 +63,23 @@ struct Line<'a> {
 /// The steps that `guide NAME` lines name.
 type Guides<'a> = BTreeMap<&'a str, Vec<Value>>;
 
-const VERBS: [&str; 8] = [
+const VERBS: [&str; 6] = [
     "other",
     "stranger",
     "validate",
     "preview",
     "findings",
     "references",
-    "edit",
-    "delete",
 ];
 
-const FLAGS: [&str; 3] = ["stored", "document", "hints"];
+const WRITES: [&str; 7] = [
+    "import", "create", "edit", "delete", "keep", "restore", "compare",
+];
+
+const FLAGS: [&str; 4] = ["stored", "document", "hints", "exported"];
+
+/// How the names of resources begin that writes create: `new1`.
+pub const NEW: &str = "new";
 
 /// A document with these steps.
 pub fn guide(text: &str) -> Result<Value, Wrong> {
@@ -136,7 +147,7 @@ fn case(name: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Case, Wrong>
             }
             let asked = actions.last_mut();
             asked.expect("an action").expected.push(rest.to_owned());
-        } else if VERBS.contains(&verb) {
+        } else if VERBS.contains(&verb) || WRITES.contains(&verb) {
             actions.push(action(verb, rest, line, guides)?);
         } else if verb == "task" {
             task = content(parts(rest).map_err(|what| line.wrong(what))?.fields);
@@ -155,17 +166,35 @@ fn case(name: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Case, Wrong>
 
 fn action(verb: &str, rest: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Action, Wrong> {
     let Parts {
-        words,
-        fields,
-        answers: _,
+        mut words,
+        mut fields,
+        answers,
     } = parts(rest).map_err(|what| line.wrong(what))?;
-    let steps = steps(&line.below, guides)?;
-    let (line, verb) = (line.number, verb.to_owned());
+    let (mut task, mut steps) = (json!({}), Vec::new());
+    match verb {
+        "create" if words[0] != "task" => steps.push(step(rest, line, guides)?),
+        "edit" if answers.is_some() => {
+            let mut step = step(&format!("@{rest}"), line, guides)?;
+            words = vec![step["@"].as_str().unwrap_or_default().to_owned()];
+            fields.insert("feedback_config".to_owned(), step["feedback_config"].take());
+        }
+        _ => {
+            for line in &line.below {
+                match line.text.strip_prefix("task ") {
+                    Some(rest) if verb == "import" => {
+                        task = content(parts(rest).map_err(|what| line.wrong(what))?.fields);
+                    }
+                    _ => change(&mut steps, line, guides)?,
+                }
+            }
+        }
+    }
     Ok(Action {
-        line,
-        verb,
+        line: line.number,
+        verb: verb.to_owned(),
         words,
         fields,
+        task,
         steps,
         expected: Vec::new(),
     })
@@ -212,6 +241,9 @@ fn step(text: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Value, Wrong
         fields,
         answers,
     } = parts(text).map_err(|what| line.wrong(what))?;
+    if let Some(name) = text.strip_prefix('@') {
+        return known_step(name, line, guides);
+    }
     let title = words.get(1..).unwrap_or_default().join(" ");
     let kind = match words.first().map(String::as_str) {
         Some("info") => "INFORMATION",
@@ -250,6 +282,30 @@ fn step(text: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Value, Wrong
             manage(&mut question, line, guides)?;
         }
         set("feedback_config", json!([question]));
+    }
+    Ok(step)
+}
+
+/// `NAME FIELDS` of a step that there is, or `NAME ask QUESTION: ANSWERS` with another question.
+fn known_step(text: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Value, Wrong> {
+    let Parts {
+        mut words,
+        fields,
+        answers,
+    } = parts(text).map_err(|what| line.wrong(what))?;
+    let asks = words
+        .iter()
+        .position(|word| word == "ask" || word == "link");
+    let asked = words.split_off(asks.unwrap_or(words.len()));
+    let mut step = content(fields);
+    step["@"] = json!(words.join(" "));
+    if let Some(answers) = answers {
+        let mut question = question(&asked[1..].join(" "), &answers);
+        if asked[0] == "link" {
+            question["linked"] = json!(true);
+            manage(&mut question, line, guides)?;
+        }
+        step["feedback_config"] = json!([question]);
     }
     Ok(step)
 }

@@ -1,9 +1,22 @@
 //! Many clients assign one external id concurrently. One task or step gets it.
 
-use super::{TAKEN, is_taken_by_step, is_taken_by_task};
 use crate::kit::prelude::*;
 
 const CLIENTS: usize = 16;
+const TAKEN: &str = "EXTERNAL_ID_TAKEN";
+
+/// Asserts that a task or step has the external id already.
+#[track_caller]
+fn is_taken(failure: &Failure, field: &str, owner: &str) {
+    failure.is(Code::AlreadyExists, TAKEN);
+    assert_eq!(failure.violations(), [(field, TAKEN)], "{failure:?}");
+    let resource = failure.details.resource_info();
+    assert_eq!(
+        resource.map(|it| &*it.resource_name),
+        Some(owner),
+        "{failure:?}"
+    );
+}
 
 #[apply(on_both_databases)]
 async fn one_of_many_new_tasks_gets_an_id(client: Client) {
@@ -14,7 +27,7 @@ async fn one_of_many_new_tasks_gets_an_id(client: Client) {
     let (made, refused) = the_one_accepted(answers.await);
     let owner = made.task.unwrap().guid;
     for failure in refused {
-        is_taken_by_task(&failure, "task.external_id", &owner);
+        is_taken(&failure, "task.external_id", &owner);
     }
     assert_eq!(client.all_tasks().await.len(), 1);
 }
@@ -32,7 +45,7 @@ async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
     let (updated, refused) = the_one_accepted(answers.await);
     let owner = updated.task.unwrap().guid;
     for failure in refused {
-        is_taken_by_task(&failure, "task.external_id", &owner);
+        is_taken(&failure, "task.external_id", &owner);
     }
 }
 
@@ -46,7 +59,7 @@ async fn one_of_many_new_steps_gets_an_id(client: Client) {
     let (made, refused) = the_one_accepted(answers.await);
     let owner = made.step.unwrap().guid;
     for failure in refused {
-        is_taken_by_step(&failure, "step.external_id", &owner);
+        is_taken(&failure, "step.external_id", &owner);
     }
     assert_eq!(client.step_order(&guide.guid).await, [owner]);
 }
@@ -62,7 +75,7 @@ async fn one_of_many_updated_steps_gets_an_id(client: Client) {
     let (updated, refused) = the_one_accepted(answers.await);
     let owner = updated.step.unwrap().guid;
     for failure in refused {
-        is_taken_by_step(&failure, "step.external_id", &owner);
+        is_taken(&failure, "step.external_id", &owner);
     }
 }
 

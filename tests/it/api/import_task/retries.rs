@@ -54,23 +54,6 @@ async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client
 }
 
 #[apply(on_both_databases)]
-async fn a_failed_import_leaves_nothing(client: Client) {
-    let made = client.imported(sample()).await;
-    let before = client.tasks_with_steps().await;
-    let absent = task("Absent").with_guid(unknown_guid());
-    let mut sent = client.exported(&made.guid).await;
-    sent.task.as_mut().unwrap().name = "Renamed".to_owned();
-    sent.steps.push(linked_observation(&[("x", "X")]));
-    sent.steps.push(subtask(&Task::default(), &absent));
-    client
-        .import(sent)
-        .await
-        .refused()
-        .is_task_not_found(&absent.guid);
-    assert_eq!(client.tasks_with_steps().await, before);
-}
-
-#[apply(on_both_databases)]
 async fn imports_of_one_task_at_the_same_time_all_count(client: Client) {
     let made = client.given_guide(Vec::new()).await;
     let imports = at_once(&client, 16, |client, number| {
