@@ -25,12 +25,14 @@ use super::{
 
 /// The settings of [`shared_cluster`]. It does not outlive the run, so it need not survive a crash. Each line
 /// of its log names the sender and the database.
-const SHARED: [&str; 5] = [
+const SHARED: [&str; 6] = [
     "fsync=off",
     "full_page_writes=off",
     "max_connections=300",
     "log_line_prefix=%a|%d|",
     "log_error_verbosity=terse",
+    // Two renames can deadlock. By default, that takes a second each time.
+    "deadlock_timeout=50ms",
 ];
 
 /// A private cluster for all tests that neither stop it nor change its settings.

@@ -90,6 +90,7 @@ fn a_new_file_is_readable_by_its_owner_alone() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn another_writing_process_is_waited_for_and_then_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}/e.db", directory.path().display());

@@ -11,7 +11,7 @@ use crate::kit::{
     snapshot::{message, number_ids},
 };
 
-const CASES: u32 = 16;
+const CASES: u32 = 10;
 
 #[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]

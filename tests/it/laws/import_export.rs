@@ -380,7 +380,7 @@ fn with_fields<M: Message + Default>(name: &str, to: &M, from: &M, fields: &[&st
 }
 
 #[apply(property_on_both_databases)]
-#[cases(12, (plan(2), any::<bool>()))]
+#[cases(8, (plan(2), any::<bool>()))]
 async fn exports_equal_what_was_imported(
     client: Client,
     (plan, omits_defaults): (DocumentPlan, bool),
@@ -464,7 +464,7 @@ fn take_ids(sent: &mut TaskDocument, stored: &TaskDocument) {
 }
 
 #[apply(property_on_both_databases)]
-#[cases(12, (plan(2), plan(2), any::<bool>()))]
+#[cases(8, (plan(2), plan(2), any::<bool>()))]
 async fn a_reset_makes_a_guide_equal_to_any_document(
     client: Client,
     (before, after, omits_defaults): (DocumentPlan, DocumentPlan, bool),

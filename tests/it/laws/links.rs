@@ -96,7 +96,7 @@ fn in_common(answer: &Result<DynamicMessage, Status>) -> String {
 }
 
 #[apply(property_on_both_databases)]
-#[cases(10, vec(write(), 2..16))]
+#[cases(6, vec(write(), 2..16))]
 async fn links_stay_consistent(client: Client, mut writes: Vec<Write>) {
     // Something to link from, and above all edits of it.
     for (number, write) in writes.iter_mut().enumerate() {

@@ -549,7 +549,7 @@ async fn versions(client: &Client) -> BTreeMap<String, (String, Option<prost_typ
 }
 
 #[apply(property_on_both_databases)]
-#[cases(12, vec(change(), 1..40))]
+#[cases(6, vec(change(), 1..40))]
 async fn work_equals_the_models(client: Client, changes: Vec<String>) {
     let mut model = Model::default();
     // Something to start from.

@@ -21,6 +21,7 @@ use crate::kit::{
 async fn messages_of_postgres_stay_out_of_the_log() {
     let mut cluster = Cluster::start("messages.cluster", &["fsync=off"]);
     let url = cluster.url();
+    let mut servers = Vec::new();
     for log in [
         "warn",
         "info",
@@ -28,11 +29,13 @@ async fn messages_of_postgres_stay_out_of_the_log() {
     ] {
         let settings = Settings::new(&url).set("EXPERTISE_LOG", log);
         let server = TestServer::start(settings).await;
-        let client = server.client();
-        client.given_task(task("Pump")).await;
-        // It tells every connection so.
-        cluster.stop(Stop::Immediate);
-        let failure = client.create_task(task("Pump")).await.refused();
+        server.client().given_task(task("Pump")).await;
+        servers.push(server);
+    }
+    // It tells every connection so.
+    cluster.stop(Stop::Immediate);
+    for server in servers {
+        let failure = server.client().create_task(task("Pump")).await.refused();
         assert_eq!(failure.code, Code::Unavailable);
         let is_logged = || server.log().contains("the database does not respond");
         until_true("the outage is logged", is_logged).await;
@@ -43,7 +46,6 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         assert!(lines.all(|line| line.contains(&address)), "{text}");
         assert!(server.terminate().success());
         assert!(!text.contains("terminating connection"), "{text}");
-        cluster.start_again();
     }
 }
 
@@ -121,10 +123,30 @@ async fn the_cause_of_a_lost_primary_is_logged() {
     server.log().says_none_of(&["not permitted to log in"]);
 }
 
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn that_all_connections_are_in_use_is_logged() {
+    let url = postgres("connections_in_use");
+    let settings = Settings::new(&url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", 1);
+    let server = TestServer::start(settings).await;
+    let client = server.client();
+    let pump = client.given_task(task("Pump")).await;
+    let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
+    let lock = "BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
+    holder.execute(lock).await.expect("the lock");
+    until("the connections in use are logged", async || {
+        let read = || client.get_task(&pump.guid);
+        let _ = tokio::join!(read(), read(), read(), read());
+        let cause = "all connections of this server are in use";
+        server.log().contains(cause).then_some(())
+    })
+    .await;
+}
+
 /// Each of these has calls wait for a connection until their time is over.
 #[tokio::test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn why_no_connection_is_free_is_logged() {
+async fn why_no_connection_can_be_opened_is_logged() {
     let mut cluster = Cluster::start("no_connection.cluster", &["fsync=off"]);
     let mut admin = PgConnection::connect(&cluster.url())
         .await
@@ -136,26 +158,9 @@ async fn why_no_connection_is_free_is_logged() {
         admin.execute(sql).await.expect(sql);
     }
     let url = cluster.url_of("guides").replace("postgres@", "narrow@");
-    let settings = Settings::new(&url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", 1);
-    let server = TestServer::start(settings).await;
-    let client = server.client();
-    let pump = client.given_task(task("Pump")).await;
-    let owner = cluster.url_of("guides");
-    let mut holder = PgConnection::connect(&owner).await.expect("PostgreSQL");
-    let lock = "BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
-    holder.execute(lock).await.expect("the lock");
-    until("the connections in use are logged", async || {
-        let read = || client.get_task(&pump.guid);
-        let _ = tokio::join!(read(), read(), read(), read());
-        let cause = "all connections of this server are in use";
-        server.log().contains(cause).then_some(())
-    })
-    .await;
-    assert!(server.terminate().success());
-    holder.close().await.expect("the end of the lock");
-
     let server = TestServer::start(Settings::new(&url)).await;
     let client = server.client();
+    let pump = client.given_task(task("Pump")).await;
     admin
         .execute("ALTER ROLE narrow CONNECTION LIMIT 0")
         .await

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
+use futures_util::{StreamExt, future::ready, stream};
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use super::collector::{Collector, attributes, hex};
@@ -303,24 +304,26 @@ async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_url = format!("http://{}", silent.local_addr().expect("its address"));
     let gone_url = format!("http://127.0.0.1:{}", free_port());
-    for url in [silent_url, gone_url] {
-        let settings = sending_to(&url, "sqlite::memory:").set("EXPERTISE_SHUTDOWN_GRACE", "2s");
+    let check = async |url: &str, count: usize| {
+        let settings = sending_to(url, "sqlite::memory:").set("EXPERTISE_SHUTDOWN_GRACE", "2s");
         let server = TestServer::start(settings).await;
         let client = server.client();
-        for _ in 0..CALLS {
-            client.get_task(ABSENT).await.expect_err("no task");
-        }
+        let calls = stream::iter(0..count).map(|_| client.get_task(ABSENT));
+        let refused = calls.buffer_unordered(50).filter(|it| ready(it.is_err()));
+        assert_eq!(refused.count().await, count);
         server
             .wait_for_metrics("every call", |metrics| {
                 let not_found = [("grpc_code", "NotFound")];
-                metrics.sum("grpc_server_handled_total", &not_found) == CALLS as f64
+                metrics.sum("grpc_server_handled_total", &not_found) == count as f64
             })
             .await;
         let begun = Instant::now();
         server.shut_down().await;
         // Far below the sum of the collector's time-outs.
         assert!(begun.elapsed() < std::time::Duration::from_secs(30));
-    }
+    };
+    // More than one export, and more than the queue holds.
+    tokio::join!(check(&gone_url, 500), check(&silent_url, CALLS));
 }
 
 #[tokio::test]

@@ -105,13 +105,13 @@ async fn counts_are_those_of_the_whole_guide(client: Client) {
     assert_eq!(counts(&response), [1, 1, 1, 0]);
 }
 
-/// 400 conditions, each with 1,000 values that are not answers.
+/// 304 conditions, each with 1,000 values that are not answers.
 #[apply(on_one_database)]
 async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) {
     let mut steps = "ask light: on, off\n".to_owned();
-    for step in 0..10 {
-        let conditions = (0..40).map(|n| {
-            let first = 1_000 * (40 * step + n);
+    for step in 0..8 {
+        let conditions = (0..38).map(|n| {
+            let first = 1_000 * (38 * step + n);
             let values = (first..first + 1_000).map(|value: i32| value.to_string());
             format!(".light = {}", values.collect::<Vec<_>>().join(", "))
         });
@@ -129,5 +129,5 @@ async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) 
     let [errors, warnings, infos, suppressed] = counts(&response);
     assert!((299_900..=300_000).contains(&suppressed), "{suppressed}");
     let all = errors + warnings + infos + suppressed;
-    assert!((400_000..400_100).contains(&all), "{all}");
+    assert!((304_000..304_100).contains(&all), "{all}");
 }

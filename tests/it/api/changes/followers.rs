@@ -23,11 +23,11 @@ use crate::kit::{
 };
 
 const WRITERS_OF_A_SERVER: usize = 3;
-const WRITES: usize = 30;
+const WRITES: usize = 20;
 /// Of a writer on the server whose statements are delayed.
-const SLOW_WRITES: usize = 8;
+const SLOW_WRITES: usize = 6;
 /// How long each message between that server and the database takes.
-const DELAY: Duration = Duration::from_millis(15);
+const DELAY: Duration = Duration::from_millis(10);
 
 /// Servers of one database. On PostgreSQL they are three, one of which is slow.
 struct Fleet {

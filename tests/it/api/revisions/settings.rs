@@ -216,6 +216,7 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_task_has_at_most_a_thousand_requested_revisions() {
     on_sqlite(&[], async |client| {
         let guide = given_guide(&client).await;

@@ -6,7 +6,7 @@ use crate::kit::prelude::*;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 5;
 
 /// Runs many rounds of a race concurrently, each with a number and two connections.
 async fn race<R, F>(client: &Client, round: R)

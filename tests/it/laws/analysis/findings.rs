@@ -26,7 +26,7 @@ fn guides_with_few_walkthroughs() -> impl Strategy<Value = (Guide, Walkthroughs)
 }
 
 #[apply(property_on_one_database)]
-#[cases(100, (guides_with_few_walkthroughs(), complete_previews()))]
+#[cases(30, (guides_with_few_walkthroughs(), complete_previews()))]
 async fn both_evaluators_agree_with_trying_everything(
     client: Client,
     ((guide, walkthroughs), preview): ((Guide, Walkthroughs), CompletePreview),
@@ -72,7 +72,7 @@ fn check_walkthroughs(
 }
 
 #[apply(property_on_both_databases)]
-#[cases(24, guides_with_strays(STRAY))]
+#[cases(8, guides_with_strays(STRAY))]
 async fn examples_and_contradictions_are_true(client: Client, guide: Guide) {
     let tasks = guide.stored(&client).await;
     let response = client.validated(validation_of(&tasks[0].guid)).await;
@@ -186,7 +186,7 @@ fn comparable(findings: &[Finding]) -> Vec<Finding> {
 }
 
 #[apply(property_on_both_databases)]
-#[cases(12, guides_with_strays(STRAY))]
+#[cases(8, guides_with_strays(STRAY))]
 async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide) {
     let document = as_document(&guide);
     let request = validation_of_document(document.clone());
@@ -213,7 +213,7 @@ async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide)
 }
 
 #[apply(property_on_both_databases)]
-#[cases(12, guides_with_strays(STRAY))]
+#[cases(8, guides_with_strays(STRAY))]
 async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client, guide: Guide) {
     let made = client.imported(as_document(&guide)).await;
     let request = validation_of(&made.guid);

@@ -120,7 +120,7 @@ pub async fn check_complete_preview(
 }
 
 #[apply(property_on_one_database)]
-#[cases(40, (guides(), views(), (vec(option::of(0..VALUE_COUNT), NAME_COUNT), vec(vec(0..VALUE_COUNT, 40), 20))))]
+#[cases(16, (guides(), views(), (vec(option::of(0..VALUE_COUNT), NAME_COUNT), vec(vec(0..VALUE_COUNT, 40), 20))))]
 async fn what_is_said_with_some_answers_holds_for_every_completion(
     client: Client,
     (guide, (level, include_unpublished), (values, completions)): (Guide, View, PartialAnswers),
@@ -209,7 +209,7 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
 }
 
 #[apply(property_on_one_database)]
-#[cases(30, (guides(), vec(0..KEYS.len(), 40), any::<bool>()))]
+#[cases(16, (guides(), vec(0..KEYS.len(), 40), any::<bool>()))]
 async fn answering_the_next_observation_again_and_again_ends(
     client: Client,
     (guide, choices, by_full_name): (Guide, Vec<usize>, bool),
@@ -280,7 +280,7 @@ fn widen(group: &mut DependencyGroup, own: &BTreeSet<&str>) {
 }
 
 #[apply(property_on_one_database)]
-#[cases(60, (guides(), views(), vec(0..KEYS.len(), 40)))]
+#[cases(20, (guides(), views(), vec(0..KEYS.len(), 40)))]
 async fn nothing_is_undetermined_once_nothing_is_left_to_ask(
     client: Client,
     (guide, view, choices): (Guide, View, Vec<usize>),

@@ -17,7 +17,7 @@ const NAMES: [&str; 5] = ["a", "b", "components.7.a", "components.7.b", "outside
 const ANSWERS: [&str; 3] = ["", "5", "true"];
 
 #[apply(property_on_both_databases)]
-#[cases(16, (vec(write(), 1..30), 1..5))]
+#[cases(8, (vec(write(), 1..30), 1..5))]
 async fn references_equal_a_scan_of_all_exports(
     client: Client,
     (history, size): (Vec<Write>, i32),

@@ -45,7 +45,7 @@ fn row(language: &str, (title, body, instruction, answered): Row) -> StepTransla
 }
 
 #[apply(property_on_one_database)]
-#[cases(40, (vec(option::of(rows()), LANGUAGES.len()), select(&ASKED[..]), vec(select(&ASKED[..]), 0..3)))]
+#[cases(20, (vec(option::of(rows()), LANGUAGES.len()), select(&ASKED[..]), vec(select(&ASKED[..]), 0..3)))]
 async fn every_text_is_that_of_the_first_language_in_line_that_has_it(
     client: Client,
     (rows, (asked, forms), fallback): (Vec<Option<Row>>, Asked, Vec<Asked>),

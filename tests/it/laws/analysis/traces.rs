@@ -60,7 +60,7 @@ fn message(truth: Option<bool>) -> Truth {
 }
 
 #[apply(property_on_one_database)]
-#[cases(40, (guides(), vec(option::of(0..=KEYS.len()), NAMES.len())))]
+#[cases(20, (guides(), vec(option::of(0..=KEYS.len()), NAMES.len())))]
 async fn a_trace_recomputed_from_its_conditions_gives_the_visibility(
     client: Client,
     (guide, values): (Guide, Vec<Option<usize>>),

@@ -47,35 +47,39 @@ async fn wait_until_unreadable(server: &TestServer) {
     until_true("the file is read", is_logged).await;
 }
 
+/// Files are read every few seconds. Each test waits for one reading.
 #[tokio::test]
 async fn a_key_set_file_is_read_again_when_it_changes() {
     let (old, new) = (Signer::es256(), Signer::ed25519());
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("keys.json");
-    replace(&path, &key_set(&[old.jwk("old")]));
-    let server = TestServer::start(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
-    let client = TokenClient::of(&server);
-    let (by_old, by_new) = (
-        old.token_by("old", &claims()),
-        new.token_by("new", &claims()),
-    );
-    client.read(&by_old).await.expect("the old key holds");
-
-    replace(&path, &key_set(&[old.jwk("old"), new.jwk("new")]));
-    wait_until_accepted(&server, &by_new).await;
-    let client = TokenClient::of(&server);
-    client.read(&by_old).await.expect("the old key still holds");
-
+    let by_old = old.token_by("old", &claims());
+    let by_new = new.token_by("new", &claims());
+    let both = key_set(&[old.jwk("old"), new.jwk("new")]);
+    let start = async |set: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("keys.json");
+        replace(&path, set);
+        let server = TestServer::start(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
+        let read = TokenClient::of(&server).read(&by_old).await;
+        read.expect("the old key holds");
+        (server, path, directory)
+    };
+    let (growing, path, _directory) = start(&key_set(&[old.jwk("old")])).await;
+    replace(&path, &both);
+    let (shrinking, path, _directory) = start(&both).await;
     // In place.
-    std::fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
-    wait_until_refused(&server, &by_old).await;
+    fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
+    wait_until_accepted(&growing, &by_new).await;
+    let client = TokenClient::of(&growing);
+    client.read(&by_old).await.expect("the old key still holds");
+    wait_until_refused(&shrinking, &by_old).await;
+    let client = TokenClient::of(&shrinking);
     client.read(&by_new).await.expect("the new key holds");
 }
 
 #[tokio::test]
 async fn an_unreadable_key_file_keeps_the_known_keys() {
-    let (old, new) = (Signer::es256(), Signer::es256());
-    let set = key_set(&[old.jwk("key")]);
+    let signer = Signer::es256();
+    let set = key_set(&[signer.jwk("key")]);
     let cut = |path: &Path| replace(path, &set[..set.len() / 2]);
     let remove = |path: &Path| fs::remove_file(path).expect("a file");
     let empty = |path: &Path| replace(path, &key_set(&[]));
@@ -90,17 +94,30 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
         replace(&path, &set);
         let server = TestServer::start(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
         spoil(&path);
-        servers.push((server, path, directory));
+        servers.push((server, directory));
     }
-    let token = old.token_by("key", &claims());
-    for (server, path, _directory) in &servers {
+    let token = signer.token_by("key", &claims());
+    for (server, _directory) in &servers {
         wait_until_unreadable(server).await;
         let read = in_time("a call", TokenClient::of(server).read(&token)).await;
         read.expect("the key holds");
-        replace(path, &key_set(&[new.jwk("new")]));
-        wait_until_accepted(server, &new.token_by("new", &claims())).await;
-        assert_refused(TokenClient::of(server).read(&token).await);
     }
+}
+
+#[tokio::test]
+#[ignore = "slow"]
+async fn a_key_file_is_used_again_after_it_was_unreadable() {
+    let (old, new) = (Signer::es256(), Signer::es256());
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("keys.json");
+    replace(&path, &key_set(&[old.jwk("old")]));
+    let server = TestServer::start(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
+    replace(&path, "");
+    wait_until_unreadable(&server).await;
+    replace(&path, &key_set(&[new.jwk("new")]));
+    wait_until_accepted(&server, &new.token_by("new", &claims())).await;
+    let by_old = old.token_by("old", &claims());
+    assert_refused(TokenClient::of(&server).read(&by_old).await);
 }
 
 #[tokio::test]
@@ -121,29 +138,32 @@ async fn a_public_key_file_is_read_again_when_it_changes() {
 #[tokio::test]
 async fn a_secret_file_is_read_again_when_it_changes() {
     const NEXT: &str = "the next secret of these tests, also 32 bytes";
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("secret");
-    let write = |text: &str| {
-        replace(&path, text);
-        let only_owner = fs::Permissions::from_mode(0o600);
-        fs::set_permissions(&path, only_owner).expect("its mode");
-    };
-    // The end of the line does not count.
-    write(&format!("{SECRET}\n"));
-    let server = TestServer::start(jwt("EXPERTISE_JWT_SECRET_FILE", path.display())).await;
     let by_old = Signer::hs256().token(&claims());
-    let client = TokenClient::of(&server);
-    client.read(&by_old).await.expect("the old secret");
-    write(NEXT);
+    let write = |path: &Path, text: &str, mode| {
+        replace(path, text);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
+    };
+    let start = async || {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("secret");
+        // The end of the line does not count.
+        write(&path, &format!("{SECRET}\n"), 0o600);
+        let server = TestServer::start(jwt("EXPERTISE_JWT_SECRET_FILE", path.display())).await;
+        let read = TokenClient::of(&server).read(&by_old).await;
+        read.expect("the old secret");
+        (server, path, directory)
+    };
+    let (server, path, _directory) = start().await;
+    write(&path, NEXT, 0o600);
+    // A secret that others may read is not taken.
+    let (cautious, path, _directory) = start().await;
+    write(&path, NEXT, 0o640);
     let by_new = Signer::secret(NEXT.as_bytes()).token(&claims());
     wait_until_accepted(&server, &by_new).await;
     assert_refused(TokenClient::of(&server).read(&by_old).await);
-    // A secret that others may read is not taken.
-    write(SECRET);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("its mode");
-    wait_until_unreadable(&server).await;
-    let client = TokenClient::of(&server);
-    client.read(&by_new).await.expect("the secret holds");
+    wait_until_unreadable(&cautious).await;
+    let client = TokenClient::of(&cautious);
+    client.read(&by_old).await.expect("the secret holds");
 }
 
 #[tokio::test]
@@ -233,7 +253,7 @@ async fn a_failing_issuer_keeps_the_known_keys() {
 #[tokio::test]
 async fn an_issuer_with_an_empty_set_keeps_the_known_keys() {
     let (old, new) = (Signer::es256(), Signer::es256());
-    let (issuer, server, client) = start_with_issuer_of(&old, "old").await;
+    let (issuer, _server, client) = start_with_issuer_of(&old, "old").await;
     let (by_old, by_new) = (
         old.token_by("old", &claims()),
         new.token_by("new", &claims()),
@@ -242,12 +262,20 @@ async fn an_issuer_with_an_empty_set_keeps_the_known_keys() {
     assert_refused(client.read(&by_new).await);
     assert_eq!(issuer.fetches(), 2);
     client.read(&by_old).await.expect("the old key holds");
+}
 
+/// For an unknown key id, the keys are fetched every ten seconds at most.
+#[tokio::test]
+#[ignore = "slow"]
+async fn a_key_set_is_fetched_again_after_it_was_empty() {
+    let (old, new) = (Signer::es256(), Signer::es256());
+    let (issuer, server, client) = start_with_issuer_of(&old, "old").await;
+    let by_new = new.token_by("new", &claims());
+    issuer.set_body(&key_set(&[]));
+    assert_refused(client.read(&by_new).await);
     issuer.set_body(&key_set(&[new.jwk("new")]));
-    // The keys are fetched every ten seconds at most.
     wait_until_accepted(&server, &by_new).await;
-    let client = TokenClient::of(&server);
-    assert_refused(client.read(&by_old).await);
+    assert_refused(client.read(&old.token_by("old", &claims())).await);
 }
 
 #[tokio::test]

@@ -117,17 +117,27 @@ async fn files_that_cannot_be_used_keep_the_old_certificate() {
         spoil(&tls);
         servers.push((server, directory));
     }
-    for (server, directory) in &servers {
+    for (server, _directory) in &servers {
         let is_logged = || server.log().contains("the old ones stay");
         until_true("the files are read", is_logged).await;
         let client = client(server, trusting(&old));
         let listed = in_time("a call", client.list(&ACCOUNT));
         listed.await.expect("the old certificate holds");
-        new.files(directory.path());
     }
-    for (server, _directory) in &servers {
-        wait_until_served_by(server, &new).await;
-    }
+}
+
+#[tokio::test]
+#[ignore = "slow"]
+async fn a_renewal_is_used_after_it_was_read_between_its_writes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (old, new) = (Authority::new(), Authority::new());
+    let tls = old.files(directory.path());
+    let server = start_with_tls(&tls).await;
+    std::fs::write(&tls.key, new.make("localhost").key).expect("a file");
+    let is_logged = || server.log().contains("the old ones stay");
+    until_true("the files are read", is_logged).await;
+    new.files(directory.path());
+    wait_until_served_by(&server, &new).await;
 }
 
 #[tokio::test]
