@@ -1,13 +1,17 @@
 //! Secrets, and public keys in PEM and in JSON Web Key Sets. ring checks a key only when it
 //! verifies a signature, so this module refuses unusable keys.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind,
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse},
 };
-use rustls::pki_types::{SubjectPublicKeyInfoDer, alg_id::ECDSA_P256, pem::PemObject};
+use ring::{
+    agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral},
+    rand::SystemRandom,
+};
+use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,9 +21,9 @@ use super::Key;
 const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
 /// Bytes around the modulus in DER (RFC 8017, appendix A.1.1), with the usual exponents.
 const DER_OVERHEAD_BYTES: usize = 14;
-/// Bytes of an uncompressed point on P-256.
-const POINT_BYTES: usize = 65;
 const ED25519_BYTES: usize = 32;
+/// Why a key of a set is skipped whose parameters are not those of a supported type.
+const UNSUPPORTED: &str = "one is not of type RSA, P-256 or Ed25519, or is incomplete";
 
 pub(super) fn secret_key(secret: &[u8]) -> Arc<Key> {
     key(None, Algorithm::HS256, DecodingKey::from_secret(secret))
@@ -48,16 +52,14 @@ pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
         );
     }
     let mut keys = SubjectPublicKeyInfoDer::pem_slice_iter(text);
-    let der = keys.next().and_then(Result::ok);
-    let der = der.ok_or("it has no PUBLIC KEY block")?;
+    if !matches!(keys.next(), Some(Ok(_))) {
+        return Err("it has no PUBLIC KEY block");
+    }
     if keys.next().is_some() {
         return Err(
             "it has several keys: put them into a JSON Web Key Set, for EXPERTISE_JWT_JWKS_FILE",
         );
     }
-    let is_p256 = der
-        .windows(ECDSA_P256.len())
-        .any(|part| part == ECDSA_P256.as_ref());
     let candidates = [
         (Algorithm::RS256, DecodingKey::from_rsa_pem(text)),
         (Algorithm::ES256, DecodingKey::from_ec_pem(text)),
@@ -65,7 +67,6 @@ pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
     ];
     candidates
         .into_iter()
-        .filter(|(algorithm, _)| *algorithm != Algorithm::ES256 || is_p256)
         .filter_map(|(algorithm, key)| Some((algorithm, key.ok()?)))
         .find(|(algorithm, key)| is_usable(*algorithm, key))
         .map(|(algorithm, decoding)| key(None, algorithm, decoding))
@@ -74,22 +75,29 @@ pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
 
 /// Reads a key set. Keys of other types or for other purposes are skipped; at least one must
 /// remain.
-pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, &'static str> {
+pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, String> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
     }
     let set: Set =
         serde_json::from_slice(text).map_err(|_| "it is not JSON of the form {\"keys\": […]}")?;
-    let keys: Vec<_> = set.keys.into_iter().filter_map(web_key).collect();
-    match keys.is_empty() {
-        true => Err("it has no usable key"),
-        false => Ok(keys),
+    let mut reasons = BTreeSet::new();
+    let keys = set.keys.into_iter().map(web_key);
+    let keys = keys.filter_map(|key| key.map_err(|reason| reasons.insert(reason)).ok());
+    let keys: Vec<_> = keys.collect();
+    if !keys.is_empty() {
+        return Ok(keys);
     }
+    Err(match Vec::from_iter(reasons).join("; ") {
+        none if none.is_empty() => "it has no keys".to_owned(),
+        reasons => format!("it has no usable key: {reasons}"),
+    })
 }
 
-fn web_key(value: Value) -> Option<Arc<Key>> {
-    let jwk: Jwk = serde_json::from_value(value).ok()?;
+/// A key of a set, or why it is skipped.
+fn web_key(value: Value) -> Result<Arc<Key>, &'static str> {
+    let jwk: Jwk = serde_json::from_value(value).map_err(|_| UNSUPPORTED)?;
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
@@ -99,21 +107,26 @@ fn web_key(value: Value) -> Option<Arc<Key>> {
             Algorithm::EdDSA
         }
         // Such as shared secrets.
-        _ => return None,
+        _ => return Err(UNSUPPORTED),
     };
     let usage = jwk.common.public_key_use.as_ref();
     let operations = jwk.common.key_operations.as_ref();
     let named = jwk.common.key_algorithm;
-    let is_for_tokens = usage.is_none_or(|usage| *usage == PublicKeyUse::Signature)
-        && operations.is_none_or(|it| it.contains(&KeyOperations::Verify))
-        && named.is_none_or(|named| named == KeyAlgorithm::from(algorithm));
-    let mut decoding = DecodingKey::from_jwk(&jwk).ok()?;
+    if usage.is_some_and(|usage| *usage != PublicKeyUse::Signature)
+        || operations.is_some_and(|it| !it.contains(&KeyOperations::Verify))
+        || named.is_some_and(|named| named != KeyAlgorithm::from(algorithm))
+    {
+        return Err("one is for another use (use, key_ops or alg)");
+    }
+    let malformed = "one is malformed, or RSA of fewer than 2048 or more than 8192 bits";
+    let mut decoding = DecodingKey::from_jwk(&jwk).map_err(|_| malformed)?;
     if let DecodingKeyKind::RsaModulusExponent { n, e } = decoding.kind() {
         let [n, e] = [n, e].map(|number| without_leading_zeros(number));
         decoding = DecodingKey::from_rsa_raw_components(n, e);
     }
-    let is_verifying = is_for_tokens && is_usable(algorithm, &decoding);
-    is_verifying.then(|| key(jwk.common.key_id, algorithm, decoding))
+    let is_verifying = is_usable(algorithm, &decoding);
+    let usable = is_verifying.then(|| key(jwk.common.key_id, algorithm, decoding));
+    usable.ok_or(malformed)
 }
 
 fn without_leading_zeros(number: &[u8]) -> &[u8] {
@@ -121,7 +134,7 @@ fn without_leading_zeros(number: &[u8]) -> &[u8] {
     number.get(zeros..).unwrap_or_default()
 }
 
-/// Whether the key has the size that its algorithm requires.
+/// Whether the key can verify signatures of its algorithm.
 fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
     match (algorithm, key.kind()) {
@@ -131,10 +144,17 @@ fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
         (Algorithm::RS256, DecodingKeyKind::SecretOrDer(der)) => {
             MODULUS_BYTES.contains(&der.len().saturating_sub(DER_OVERHEAD_BYTES))
         }
+        // An agreement fails with a point that is not on the curve.
         (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
-            point.len() == POINT_BYTES && point.first() == Some(&4)
+            let own = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new());
+            let agreed =
+                |own| agree_ephemeral(own, &UnparsedPublicKey::new(&ECDH_P256, point), |_| ());
+            own.and_then(agreed).is_ok()
         }
-        (Algorithm::EdDSA, DecodingKeyKind::SecretOrDer(point)) => point.len() == ED25519_BYTES,
+        // Anyone can sign for the point of zeros.
+        (Algorithm::EdDSA, DecodingKeyKind::SecretOrDer(point)) => {
+            point.len() == ED25519_BYTES && point.iter().any(|byte| *byte != 0)
+        }
         _ => false,
     }
 }

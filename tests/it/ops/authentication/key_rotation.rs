@@ -83,12 +83,15 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
     let cut = |path: &Path| replace(path, &set[..set.len() / 2]);
     let remove = |path: &Path| fs::remove_file(path).expect("a file");
     let empty = |path: &Path| replace(path, &key_set(&[]));
+    let mut off_curve = signer.jwk("key");
+    off_curve["x"] = off_curve["y"].clone();
+    let malformed = |path: &Path| replace(path, &key_set(&[off_curve.clone()]));
     let fifo = |path: &Path| {
         fs::remove_file(path).expect("a file");
         make_fifo(path);
     };
     let mut servers = Vec::new();
-    for spoil in [&cut as &dyn Fn(&Path), &remove, &empty, &fifo] {
+    for spoil in [&cut as &dyn Fn(&Path), &remove, &empty, &malformed, &fifo] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("keys.json");
         replace(&path, &set);

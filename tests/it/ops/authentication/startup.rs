@@ -57,33 +57,43 @@ async fn a_key_set_without_a_supported_key_is_refused() {
     let path = directory.path().join("keys.json");
     let secret = json!({"kty": "oct", "kid": "s", "alg": "HS256", "k": "aHVzaGh1c2hodXNo"});
     let large = " ".repeat(1024 * 1024 + 1);
-    let mut texts = vec![
-        String::new(),
-        "hush".to_owned(),
-        "{}".to_owned(),
-        r#"{"keys": []}"#.to_owned(),
-        key_set(&[secret]),
-        large,
+    let zeros = |bytes| URL_SAFE_NO_PAD.encode(vec![0; bytes]);
+    let p256 = |bytes| json!({"kty": "EC", "crv": "P-256", "x": zeros(bytes), "y": zeros(bytes)});
+    let ed25519 = |bytes| json!({"kty": "OKP", "crv": "Ed25519", "x": zeros(bytes)});
+    let mut encryption = Signer::es256().jwk("e");
+    encryption["use"] = json!("enc");
+    let mut cases = vec![
+        (String::new(), "it is not JSON"),
+        ("hush".to_owned(), "it is not JSON"),
+        ("{}".to_owned(), "it is not JSON"),
+        (key_set(&[]), "it has no keys"),
+        (
+            key_set(&[secret]),
+            "one is not of type RSA, P-256 or Ed25519",
+        ),
+        (key_set(&[encryption]), "one is for another use"),
+        (large, "it is larger than 1048576 bytes"),
     ];
-    for (modulus_bytes, last, exponent) in [
-        (255, 1, &[1, 0, 1][..]),
-        (1025, 1, &[1, 0, 1]),
-        (256, 2, &[1, 0, 1]),
-        (256, 1, &[1, 0, 0]),
-        (256, 1, &[1]),
-        (256, 1, &[]),
-    ] {
-        texts.push(key_set(&[rsa(modulus_bytes, last, exponent)]));
-    }
-    for text in &texts {
+    let rsa = [
+        rsa(255, 1, &[1, 0, 1]),
+        rsa(1025, 1, &[1, 0, 1]),
+        rsa(256, 2, &[1, 0, 1]),
+        rsa(256, 1, &[1, 0, 0]),
+        rsa(256, 1, &[1]),
+        rsa(256, 1, &[]),
+    ];
+    let others = [p256(31), p256(32), ed25519(31), ed25519(32)];
+    let malformed = rsa.into_iter().chain(others);
+    cases.extend(malformed.map(|key| (key_set(&[key]), "one is malformed")));
+    for (text, reason) in &cases {
         std::fs::write(&path, text).expect("a file");
         let line = refusal(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
-        assert!(line.starts_with("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
+        line.says(&["EXPERTISE_JWT_JWKS_FILE is ", reason]);
         assert!(!line.contains("hush"), "{line}");
 
         let issuer = KeyServer::start(text).await;
         let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", issuer.url())).await;
-        assert!(line.starts_with("EXPERTISE_JWT_JWKS_URL is "), "{line}");
+        line.says(&["EXPERTISE_JWT_JWKS_URL is ", reason]);
         assert!(!line.contains("hush"), "{line}");
     }
 }
