@@ -53,12 +53,9 @@ impl Authenticator {
 
 /// Why credentials are refused. The text names the metadata or claim and the problem. It repeats no
 /// values except times.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// There are no credentials.
-    #[error("{0}")]
     Missing(Cow<'static, str>),
     /// The credentials are not accepted.
-    #[error("{0}")]
     Invalid(Cow<'static, str>),
 }

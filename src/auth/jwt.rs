@@ -22,14 +22,13 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The types that a token's header may name, in any case.
 const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
-const MISSING: &str =
+/// The response to a call without a token, and to a header that does not have the form of RFC 6750, such
+/// as a token without its scheme.
+const EXPECTED: &str =
     "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`";
 /// The only response to tokens without a valid signature, because details would help an attacker.
 const REFUSED: &str = "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server";
-/// The response to a header that does not have the form of RFC 6750, such as a token without its
-/// scheme.
-const MALFORMED: &str = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
 /// What the log says about a text that is not a token.
 const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not supported";
 
@@ -94,7 +93,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
     let value = match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),
         (Some(_), Some(_)) => return Err(refuse("authorization is sent more than once")),
-        (None, _) => return Err(Rejection::Missing(MISSING.into())),
+        (None, _) => return Err(Rejection::Missing(EXPECTED.into())),
     };
     let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let parts = value.and_then(|value| value.split_once(' '));
@@ -103,7 +102,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
         Some((_, token)) if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
         Some(_) | None => {
             log("authorization is not Bearer, one space and a token");
-            Err(Rejection::Invalid(MALFORMED.into()))
+            Err(Rejection::Invalid(EXPECTED.into()))
         }
     }
 }

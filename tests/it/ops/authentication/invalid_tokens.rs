@@ -158,7 +158,7 @@ async fn what_is_not_bearer_and_a_token_is_told_so() {
         let answer = error_answer(client.list(&[("authorization", &value)]).await);
         assert_eq!(answer.code, Code::Unauthenticated, "{name}");
         assert_eq!(answer.reason, "CREDENTIALS_INVALID", "{name}");
-        let expected = "authorization must be Bearer and a token: `authorization: Bearer TOKEN`";
+        let expected = "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`";
         assert_eq!(answer.message, expected, "{name}");
     }
 }
