@@ -69,6 +69,7 @@ struct Shared {
     authenticator: Authenticator,
     tls: Option<ServerTls>,
     connections: ConnectionLimit,
+    operations_connections: ConnectionLimit,
     limits: &'static CallLimits,
     metrics: CallMetrics,
     health: HealthMonitor,
@@ -164,11 +165,16 @@ impl Server {
         if config.reflection {
             health_and_reflection = reflection::add(health_and_reflection)?;
         }
+        let metrics_connections = operations
+            .as_ref()
+            .map_or(0, |_| operations::MAX_CONNECTIONS);
+        let other_connections = config.database.max_connections as usize + metrics_connections;
         Ok(Self {
             state: Box::leak(Box::new(Shared {
                 authenticator,
                 tls,
-                connections: ConnectionLimit::within_descriptors(config.database.max_connections),
+                connections: ConnectionLimit::within_descriptors(other_connections),
+                operations_connections: ConnectionLimit::new(operations::MAX_CONNECTIONS),
                 limits: CallLimits::new(config.limits.max_inflight_bytes),
                 metrics: CallMetrics::new(),
                 health,
@@ -241,7 +247,7 @@ impl Server {
         let (drain, draining) = oneshot::channel::<()>();
         let serving = transport_server(config).serve_with_incoming_shutdown(
             port,
-            incoming(self.listener, state),
+            incoming(self.listener, state, &state.connections, state.tls.as_ref()),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         );
@@ -273,7 +279,9 @@ impl Server {
             store.end_waits();
         }
         drop(drain);
-        let drained = deadline - closing_time(config.limits.shutdown_grace);
+        // The rest of the grace period is for closing the database.
+        let closing = (config.limits.shutdown_grace / 8).min(Duration::from_millis(500));
+        let drained = deadline - closing;
         drain_until(drained, serving, state.limits).await;
         let close = async {
             if let Some(store) = store
@@ -343,11 +351,6 @@ async fn drain_until(
             warn!("the shutdown grace is over: calls in progress are ended");
         }
     }
-}
-
-/// The part of the grace period that is reserved for closing the database.
-fn closing_time(grace: Duration) -> Duration {
-    (grace / 8).min(Duration::from_millis(500))
 }
 
 async fn open_tls(config: &Config) -> Result<Option<ServerTls>, TlsError> {

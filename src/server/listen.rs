@@ -24,7 +24,7 @@ use tokio::{
 use tonic::transport::server::{Connected, TcpIncoming};
 use tracing::{debug, warn};
 
-use super::{KEEPALIVE_INTERVAL, Shared, StartError};
+use super::{KEEPALIVE_INTERVAL, Shared, StartError, tls::ServerTls};
 use crate::call_limits::{Limit, Permit};
 
 /// The pause after a connection could not be accepted. If no file descriptor is free, for example,
@@ -50,14 +50,18 @@ pub struct ConnectionLimit {
 }
 
 impl ConnectionLimit {
-    /// Limits connections to the number of file descriptors, less those for the database. The
+    /// Limits connections to the number of file descriptors, less those for other connections. The
     /// process raises its limit of descriptors.
-    pub fn within_descriptors(database_connections: u32) -> Self {
-        let reserved = RESERVED_DESCRIPTORS + u64::from(database_connections);
+    pub fn within_descriptors(other_connections: usize) -> Self {
+        let reserved = RESERVED_DESCRIPTORS + other_connections as u64;
         let free = raise_descriptor_limit().saturating_sub(reserved);
         let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
+        Self::new(max.clamp(1, MAX_CONNECTIONS))
+    }
+
+    pub fn new(max: usize) -> Self {
         Self {
-            limit: Limit::new(max.clamp(1, MAX_CONNECTIONS)),
+            limit: Limit::new(max),
             is_full: AtomicBool::new(false),
         }
     }
@@ -100,10 +104,12 @@ fn raise_descriptor_limit() -> u64 {
 pub fn incoming(
     listener: TcpListener,
     state: &'static Shared,
+    connections: &'static ConnectionLimit,
+    tls: Option<&'static ServerTls>,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let permitted = move |accepted: io::Result<TcpStream>| async move {
         match accepted {
-            Ok(stream) => Some((stream, state.connections.permit().await)),
+            Ok(stream) => Some((stream, connections.permit().await)),
             Err(error) => {
                 warn!(%error, "a connection was not accepted");
                 sleep(ACCEPT_RETRY_PAUSE).await;
@@ -116,8 +122,8 @@ pub fn incoming(
         .with_keepalive(Some(KEEPALIVE_INTERVAL))
         .then(permitted)
         .filter_map(ready)
-        .map(move |(stream, permit)| Connection::open(stream, permit, state))
-        .buffer_unordered(state.connections.limit.max())
+        .map(move |(stream, permit)| Connection::open(stream, permit, state, tls))
+        .buffer_unordered(connections.limit.max())
         .filter_map(|connection| ready(connection.map(Ok)))
 }
 
@@ -156,7 +162,12 @@ pub struct Connection {
 
 impl Connection {
     /// The connection, once the peer has sent a byte and completed the TLS handshake, if any.
-    async fn open(stream: TcpStream, permit: Permit, state: &'static Shared) -> Option<Self> {
+    async fn open(
+        stream: TcpStream,
+        permit: Permit,
+        state: &'static Shared,
+        tls: Option<&'static ServerTls>,
+    ) -> Option<Self> {
         let address = stream.peer_addr().ok()?;
         // A probe of the port sends nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
@@ -164,7 +175,7 @@ impl Connection {
             debug!("a connection ended before it was used");
             return None;
         }
-        let stream: Box<dyn Transport> = match &state.tls {
+        let stream: Box<dyn Transport> = match tls {
             None => Box::new(stream),
             Some(tls) => {
                 let handshake = tls.acceptor().accept(stream);

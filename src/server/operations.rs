@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use http::{
-    HeaderValue, StatusCode,
+    StatusCode,
     header::{CONNECTION, CONTENT_TYPE},
 };
 use prometheus_client::{
@@ -19,9 +19,12 @@ use prometheus_client::{
     registry::Registry,
 };
 use tokio::net::TcpListener;
+use tonic::{service::Routes, transport::Server};
 
-use super::{Shared, health::HealthState};
+use super::{Shared, health::HealthState, listen::incoming};
 
+/// The maximum number of open connections. More wait until others end, such as those that send nothing.
+pub const MAX_CONNECTIONS: usize = 128;
 /// The format of `/metrics`, regardless of what a request accepts.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -36,17 +39,16 @@ pub async fn serve(listener: TcpListener, state: &'static Shared) {
             StatusCode::NOT_FOUND,
             "there are /metrics, /livez and /readyz\n",
         ))
-        .layer(map_response(close_connection))
+        // Each connection serves one request, so idle connections do not accumulate.
+        .layer(map_response(async |it: Response| {
+            ([(CONNECTION, "close")], it)
+        }))
         .with_state(state);
+    let incoming = incoming(listener, state, &state.operations_connections, None);
+    let server = Server::builder().accept_http1(true);
+    let serving = server.serve_with_incoming(Routes::from(router), incoming);
     // It never ends by itself.
-    let _ = axum::serve(listener, router).await;
-}
-
-/// Each connection serves one request, so idle connections do not accumulate.
-async fn close_connection(mut response: Response) -> Response {
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(CONNECTION, close);
-    response
+    let _ = serving.await;
 }
 
 async fn metrics(State(state): State<&'static Shared>) -> Response {

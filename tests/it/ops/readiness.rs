@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::stream;
-use tokio::sync::oneshot;
+use tokio::{io::AsyncWriteExt, sync::oneshot};
 
 use super::begin_get_task;
 use crate::kit::{
@@ -33,13 +33,29 @@ async fn idle_connections_do_not_block_probes() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let at = server.metrics_address();
     let mut silent = Vec::new();
+    // Each has begun a request.
+    let connect = async || {
+        let mut connection = tokio::net::TcpStream::connect(at).await?;
+        connection.write_all(b"G").await.map(|()| connection)
+    };
     for _ in 0..100 {
-        let connection = tokio::net::TcpStream::connect(at).await;
-        silent.push(connection.expect("it listens"));
+        silent.push(connect().await.expect("it listens"));
     }
     let bound = std::time::Duration::from_secs(5);
     let alive = tokio::time::timeout(bound, http_get(at, "/healthz")).await;
     assert_eq!(alive.expect("at once"), (200, "alive\n".to_owned()));
+
+    // More than 128 wait until others end.
+    for _ in 100..130 {
+        silent.push(connect().await.expect("it listens"));
+    }
+    deadline::until_true("the limit is logged", || {
+        let log = server.log();
+        log.contains("too many connections: new ones must wait") && log.contains("\"max\":128")
+    })
+    .await;
+    drop(silent);
+    assert_eq!(http_get(at, "/healthz").await.0, 200);
 }
 
 #[tokio::test]
