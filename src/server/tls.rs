@@ -33,18 +33,12 @@ const HANDSHAKE_LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// Why TLS cannot be served. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or has the wrong content.
-    #[error(transparent)]
-    File(#[from] PemError),
+    /// These files cannot be read, or have the wrong content.
+    #[error("{}", Vec::from_iter(.0.iter().map(ToString::to_string)).join("; "))]
+    Files(Vec<PemError>),
     /// The certificate and key do not match, or one of them is malformed.
     #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {0}")]
     CertificateOrKey(&'static str),
-    /// Clients cannot be verified with these CAs.
-    #[error(
-        "EXPERTISE_TLS_CLIENT_CA_FILE must contain CA certificates for clients: it has no usable \
-         one"
-    )]
-    ClientCas,
 }
 
 /// The TLS of a server, whose files are read again when they change. Connections that are open
@@ -138,28 +132,37 @@ impl Source for Tls {
     type Error = TlsError;
 
     async fn read(&self) -> Result<(TlsFiles, Vec<u8>), TlsError> {
-        let chain_pem = pem::chain(&self.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
+        let chain = pem::chain(&self.cert_file, "EXPERTISE_TLS_CERT_FILE");
+        let key = pem::key(&self.key_file, "EXPERTISE_TLS_KEY_FILE");
+        let cas = self.client_ca_file.as_ref();
+        let cas = cas.map(|path| pem::ca_certificates(path, "EXPERTISE_TLS_CLIENT_CA_FILE"));
+        let (chain_pem, key_pem, cas_pem) = match (chain, key, cas.transpose()) {
+            (Ok(chain), Ok(key), Ok(cas)) => (chain, key, cas),
+            (chain, key, cas) => {
+                let errors = [chain.err(), key.err(), cas.err()];
+                return Err(TlsError::Files(errors.into_iter().flatten().collect()));
+            }
+        };
         // `pem` has read them all.
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain_pem)
             .flatten()
             .collect();
-        let key_pem = pem::key(&self.key_file, "EXPERTISE_TLS_KEY_FILE")?;
         let key = PrivateKeyDer::from_pem_slice(&key_pem)
             .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
         let mut bytes = [chain_pem, key_pem].concat();
         // An error means that the process already has a provider.
         let _ = ring::default_provider().install_default();
-        let config = match &self.client_ca_file {
+        let config = match cas_pem {
             None => ServerConfig::builder().with_no_client_auth(),
-            Some(path) => {
-                let ca_certificates = pem::ca_certificates(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
+            Some(ca_certificates) => {
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(
                     CertificateDer::pem_slice_iter(&ca_certificates).flatten(),
                 );
                 bytes.extend(ca_certificates);
                 let clients = WebPkiClientVerifier::builder(Arc::new(roots)).build();
-                let clients = clients.map_err(|_| TlsError::ClientCas)?;
+                #[allow(clippy::expect_used)]
+                let clients = clients.expect("`pem` has found a CA");
                 ServerConfig::builder().with_client_cert_verifier(clients)
             }
         };

@@ -1,7 +1,7 @@
 //! `config --check`: whether a server could start, and that nothing is changed.
 
 use crate::kit::{
-    command::{Command, command},
+    command::{Command, Says, command},
     postgres::{free_port, in_a_runtime, shared_cluster},
     sql::SqlConnection,
 };
@@ -22,6 +22,7 @@ fn every_cause_has_a_line() {
         ("EXPERTISE_JWT_ISSUER", "https://issuer.test"),
         ("EXPERTISE_JWT_AUDIENCE", "expertise"),
         ("EXPERTISE_TLS_CERT_FILE", "key.pem"),
+        ("EXPERTISE_TLS_CLIENT_CA_FILE", "nowhere.pem"),
     ];
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
     let output = check(&url, &["--tls-key-file=key.pem"])
@@ -40,6 +41,7 @@ fn every_cause_has_a_line() {
         assert!(line.starts_with("expertise: EXPERTISE_"), "{line}");
         assert!(line.contains(part), "{part}: {line}");
     }
+    lines[0].says(&["EXPERTISE_TLS_CLIENT_CA_FILE is \"nowhere.pem\": it must be CA certificates"]);
     assert!(!output.stderr.contains("secret"), "{}", output.stderr);
 }
 
