@@ -94,10 +94,13 @@ fn read_table(path: &Path) -> Result<toml::Table, String> {
 /// The parser's message on one line, without the text around it, which may hold a secret.
 fn toml_reason(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().lines().next().unwrap_or("not TOML");
+    let hint = match message {
+        "duplicate key" => "set each key once",
+        _ => "a value other than a number, true or false needs quotes, as in listen = \"…\"",
+    };
     match error.span().and_then(|span| text.get(..span.start)) {
         Some(before) => format!(
-            "line {}: {message}; a value that is neither a number nor true or false needs quotes, \
-             as in listen = \"…\"",
+            "line {}: {message}; {hint}",
             before.matches('\n').count() + 1
         ),
         None => message.to_owned(),
