@@ -10,7 +10,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::TaskRef,
-    domain::{ids::TaskId, misspelling::closest},
+    domain::{external_id::ExternalId, ids::TaskId, misspelling::closest},
     proto::v1::{
         AbsentFields, AbsentSteps, DeletedTask, ExportTaskRequest, GetRevisionRequest,
         GetTaskRequest, ImportTaskRequest, ImportTaskResponse, ListDeletedTasksRequest,
@@ -43,7 +43,8 @@ pub(super) async fn read_imported(
 ) -> Result<Option<StoredGuide>, CliError> {
     let external_id = document.task.as_ref().map_or("", Task::external_id);
     let guid = match (guid(document), external_id) {
-        ("", "") => return Ok(None),
+        // The import says what is wrong with it.
+        ("", id) if ExternalId::parse(id.to_owned()).is_err() => return Ok(None),
         ("", external_id) => {
             let message = ListTasksRequest {
                 external_id: external_id.to_owned(),
