@@ -106,7 +106,7 @@ impl AnalysisThreads {
             // This fails when the caller has gone.
             let _ = sender.send(result);
         });
-        thread.map_err(|_| Error::Overloaded)?;
+        thread.map_err(|_| Error::Overloaded("memory"))?;
         let result = result.await.map_err(|_| panicked())?;
         result.ok_or(Error::CallOver)
     }

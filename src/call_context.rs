@@ -291,7 +291,7 @@ impl WorkMemory {
     /// not fit into the memory that other calls leave.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let more = self.limits.memory.try_take(bytes);
-        let more = more.ok_or_else(|| self.limits.reject("memory"))?;
+        let more = more.ok_or(Error::Overloaded("memory"))?;
         match &mut self.permit {
             Some(permit) => permit.merge(more),
             none => *none = Some(more),

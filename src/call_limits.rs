@@ -89,6 +89,13 @@ impl Limit {
         #[allow(clippy::expect_used)]
         permit.expect("the semaphore is never closed")
     }
+
+    /// Waits, at most until the time `until`, for bytes of a large message or its elements. What is larger
+    /// than the limit is admitted alone.
+    pub async fn take_until(&self, bytes: usize, until: Instant) -> Result<Permit> {
+        let permit = timeout_at(until, self.take(bytes)).await;
+        permit.map_err(|_| Error::Overloaded("memory"))
+    }
 }
 
 /// The limits of all calls.
@@ -144,7 +151,7 @@ impl CallLimits {
     pub fn take_call_permits(&self, account: &AccountId) -> Result<[Permit; 2]> {
         let of_account = self.account_calls(account);
         let places = (self.calls.all.try_take(1)).zip(of_account.all.try_take(1));
-        let (all, of_account) = places.ok_or_else(|| self.reject("queue_full"))?;
+        let (all, of_account) = places.ok_or(Error::Overloaded("queue_full"))?;
         Ok([all, of_account])
     }
 
@@ -161,14 +168,7 @@ impl CallLimits {
             [of_account, self.calls.in_work.take(1).await]
         };
         let permits = timeout_at(until, permits).await;
-        permits.map_err(|_| self.reject("queue_timeout"))
-    }
-
-    /// Waits, at most until the time `until`, for bytes of a large message or its elements. What is larger
-    /// than the limit is admitted alone.
-    pub async fn take_bytes(&self, limit: &Limit, bytes: usize, until: Instant) -> Result<Permit> {
-        let permit = timeout_at(until, limit.take(bytes)).await;
-        permit.map_err(|_| self.reject("memory"))
+        permits.map_err(|_| Error::Overloaded("queue_timeout"))
     }
 
     fn account_calls(&self, account: &AccountId) -> CallCounts {
@@ -185,12 +185,6 @@ impl CallLimits {
         let calls = CallCounts { all, in_work };
         accounts.insert(account.clone(), calls.clone());
         calls
-    }
-
-    /// Counts a call that is rejected.
-    pub fn reject(&self, cause: &'static str) -> Error {
-        self.rejected.get_or_create(&[("cause", cause)]).inc();
-        Error::Overloaded
     }
 
     pub fn calls_in_progress(&self) -> usize {

@@ -48,9 +48,10 @@ pub enum Error {
         resource: SizedResource,
         limit: usize,
     },
-    /// The call needs more memory than other calls leave. Nothing was written.
+    /// The call needs more of a limit than other calls leave; metrics count it by this cause. Nothing was
+    /// written.
     #[error("the server is overloaded")]
-    Overloaded,
+    Overloaded(&'static str),
     #[error("{0}")]
     Unavailable(Outage),
     /// A bug or corrupt data. The text is one of a fixed set, never the driver's text.

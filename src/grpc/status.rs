@@ -43,7 +43,15 @@ impl From<Error> for Status {
             Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
             Error::WriteConflict(_) => status(ErrorReason::WriteConflict, message),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
-            Error::Overloaded => overloaded(),
+            Error::Overloaded(cause) => {
+                if let Some(call) = CallContext::current() {
+                    call.limits
+                        .rejected
+                        .get_or_create(&[("cause", cause)])
+                        .inc();
+                }
+                status(ErrorReason::Overloaded, message)
+            }
             // The database cannot serve the call. `outcome` tells programs whether a write may have
             // been done.
             Error::Unavailable(outage) => {
@@ -88,11 +96,6 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
     Failure::new(ErrorReason::ScopeMissing, message)
         .with("scope", scope)
         .into()
-}
-
-/// The server has no capacity for the call.
-pub fn overloaded() -> Status {
-    status(ErrorReason::Overloaded, "the server is overloaded")
 }
 
 /// The deadline of a call with this scope has passed.

@@ -195,7 +195,7 @@ impl FeedWatch {
         let place = match self.places.try_acquire_owned() {
             Ok(place) if self.feed.news.receiver_count() <= MAX_ACCOUNT_WAITING => place,
             Err(TryAcquireError::Closed) => return Ok(None),
-            _ => return Err(Error::Overloaded),
+            _ => return Err(Error::Overloaded("queue_full")),
         };
         // Drops the sender, so that `wait_for` fails at shutdown.
         let (scan, mut news, mut wakes) = (self.feed.scan, self.news, self.wakes);
@@ -312,10 +312,10 @@ mod tests {
         };
         let mut waiting: Vec<_> = (0..1_000).map(|call| wait(call / 100)).collect();
         assert_eq!(waiting.iter().filter(|it| it.is_ok()).count(), 1_000);
-        assert!(matches!(wait(10), Err(Error::Overloaded)));
+        assert!(matches!(wait(10), Err(Error::Overloaded(_))));
         // A finished call frees a place, of the server and of its account.
         waiting.truncate(999);
-        assert!(matches!(wait(8), Err(Error::Overloaded)));
+        assert!(matches!(wait(8), Err(Error::Overloaded(_))));
         assert!(wait(10).is_ok());
         assert!(wait(9).is_ok());
     }

@@ -64,9 +64,8 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
     let decoded = call.in_turns(pin!(counting)).await?;
     let counted = message.len().max(message::MAX_SMALL_BYTES);
     if decoded > counted {
-        let limit = &state.limits.elements;
-        let permit = state.limits.take_bytes(limit, decoded, call.half_time());
-        call.hold([permit.await?]);
+        let elements = &state.limits.elements;
+        call.hold([elements.take_until(decoded, call.half_time()).await?]);
     }
     let permits = state
         .limits

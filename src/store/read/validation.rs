@@ -166,7 +166,7 @@ impl Account {
             }
             let (findings, task_cost) = match self.find_task_findings(task, &options).await {
                 // The page is sent, and the next one is retried.
-                Err(Error::Overloaded) if page.next.is_some() => return Ok(page),
+                Err(Error::Overloaded(_)) if page.next.is_some() => return Ok(page),
                 found => found?,
             };
             cost += task_cost + TASK_COST_STEPS;

@@ -266,6 +266,39 @@ async fn a_guide_that_is_too_large_is_considered_once(url: String) {
     aging.server.shut_down().await;
 }
 
+/// Lack of memory for a checkpoint is no rejection of the write.
+#[test]
+fn a_checkpoint_is_left_out_while_responses_take_the_memory() {
+    const LIMIT: usize = 16 * 1024 * 1024;
+    runtime().block_on(async {
+        let url = Scratch::of_this_run().sqlite_url("no_memory");
+        let settings = with_metrics(&url)
+            .set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT)
+            .set("EXPERTISE_MAX_INFLIGHT_BYTES", LIMIT);
+        let mut aging = Aging::start_with(settings, &url).await;
+        let large = document_step(StepType::Information, "Read").with_body("x".repeat(3_500_000));
+        let small = document_step(StepType::Information, "Small");
+        let guide = aging.client.given_guide(vec![large, small]).await;
+        aging.age(HOUR).await;
+        let mut grpc = tonic::client::Grpc::new(aging.client.authenticated());
+        grpc.ready().await.expect("a connection");
+        let codec = tonic_prost::ProstCodec::<ExportTaskRequest, ExportTaskResponse>::default();
+        let path = http::uri::PathAndQuery::from_static("/expertise.v1.TaskService/ExportTask");
+        let request = ExportTaskRequest {
+            guid: guide.guid.clone(),
+        };
+        let unread = grpc.server_streaming(tonic::Request::new(request), path, codec);
+        let unread = unread.await.expect("a response");
+        aging.client.retitle(&guide.steps[1], "Changed").await;
+        let metrics = aging.server.metrics().await;
+        assert!(metrics.sum("expertise_inflight_bytes", &[]) > 3_500_000.0);
+        assert_eq!(aging.causes(&guide.guid).await, []);
+        assert_eq!(metrics.sum("expertise_rejected_calls_total", &[]), 0.0);
+        drop(unread);
+        aging.server.shut_down().await;
+    });
+}
+
 #[test]
 fn no_checkpoint_is_made_without_an_interval() {
     runtime().block_on(async {
