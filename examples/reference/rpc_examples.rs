@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, net::SocketAddr};
 
 use anyhow::{Context, bail};
-use expertise::{config::Config, server::Server};
+use clap::{Args, Command, FromArgMatches, builder::Resettable};
+use expertise::{
+    config::{ServerSettings, with_uniform_names},
+    server::Server,
+};
 use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -46,7 +50,11 @@ pub struct RpcExamples(BTreeMap<String, String>);
 impl RpcExamples {
     /// Starts a server and records the examples of `tests/calls.json`.
     pub async fn record(contract: &Contract) -> anyhow::Result<Self> {
-        let server = Server::bind(Config::for_tests("sqlite::memory:")).await?;
+        let program = with_uniform_names(ServerSettings::augment_args(Command::new("")));
+        let program = program.mut_args(|setting| setting.env(Resettable::Reset));
+        let args = ["", "--listen=127.0.0.1:0", "--database-url=sqlite::memory:"];
+        let settings = ServerSettings::from_arg_matches(&program.try_get_matches_from(args)?)?;
+        let server = Server::bind(settings.check()?).await?;
         let address = server.local_addr();
         let (stop, stopped) = oneshot::channel::<()>();
         let (started, starting) = oneshot::channel();

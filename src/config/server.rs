@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Arg, ArgAction, Args, Command, FromArgMatches, ValueEnum, builder::Resettable};
+use clap::{Arg, ArgAction, Args, Command, ValueEnum};
 use http::{HeaderValue, Uri};
 use tracing_subscriber::filter::Targets;
 
@@ -264,23 +264,6 @@ impl ServerSettings {
 }
 
 impl Config {
-    /// Default settings on a free loopback port, with this database.
-    ///
-    /// # Panics
-    ///
-    /// If the text is not a database URL.
-    pub fn for_tests(database_url: &str) -> Self {
-        let args = ["", "--listen=127.0.0.1:0", "--database-url", database_url];
-        let settings = with_uniform_names(ServerSettings::augment_args(Command::new("")));
-        settings
-            .mut_args(|setting| setting.env(Resettable::Reset))
-            .try_get_matches_from(args)
-            .and_then(|matches| ServerSettings::from_arg_matches(&matches))
-            .map_err(ConfigError::from)
-            .and_then(ServerSettings::check)
-            .unwrap_or_else(|error| panic!("{error}"))
-    }
-
     /// Calls and metrics need different ports.
     fn port_fault(&self) -> Option<String> {
         let metrics = self.telemetry.metrics_listen?;
