@@ -60,16 +60,16 @@ fn wrong_settings(wrong: impl IntoIterator<Item = impl Display>) -> ExitCode {
 
 /// Whether a setting must change, for example because it names a file with the wrong content.
 fn is_wrong_setting(error: &anyhow::Error) -> bool {
-    let start = error.downcast_ref::<StartError>();
-    let open = error.downcast_ref::<OpenError>();
-    let command = error.downcast_ref::<CliError>();
-    let whole = error.downcast_ref::<WholeDatabaseError>();
-    let key = error.downcast_ref::<KeyError>();
-    start.is_some_and(StartError::is_wrong_setting)
-        || open.is_some_and(OpenError::is_wrong_setting)
-        || command.is_some_and(CliError::is_wrong_setting)
-        || whole.is_some_and(WholeDatabaseError::is_wrong_setting)
-        || key.is_some_and(KeyError::is_wrong_setting)
+    let is_wrong = [
+        error.downcast_ref().map(StartError::is_wrong_setting),
+        error.downcast_ref().map(OpenError::is_wrong_setting),
+        error.downcast_ref().map(CliError::is_wrong_setting),
+        error
+            .downcast_ref()
+            .map(WholeDatabaseError::is_wrong_setting),
+        error.downcast_ref().map(KeyError::is_wrong_setting),
+    ];
+    is_wrong.contains(&Some(true))
 }
 
 fn run_command(command: Command) -> anyhow::Result<ExitCode> {

@@ -42,13 +42,8 @@ pub fn enum_values(name: &str) -> Vec<(String, i32)> {
 
 /// A message of this type as JSON; `None` if it is of another type.
 pub fn json(descriptor: MessageDescriptor, message: &impl Message) -> Option<Value> {
-    encoded_json(descriptor, &message.encode_to_vec())
-}
-
-/// An encoded message of this type as JSON; `None` if it is of another type.
-pub fn encoded_json(descriptor: MessageDescriptor, message: &[u8]) -> Option<Value> {
     let options = SerializeOptions::new().use_proto_field_name(true);
-    let dynamic = DynamicMessage::decode(descriptor, message).ok()?;
+    let dynamic = DynamicMessage::decode(descriptor, &*message.encode_to_vec()).ok()?;
     let json = serde_json::value::Serializer;
     dynamic.serialize_with_options(json, &options).ok()
 }
