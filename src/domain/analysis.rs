@@ -24,7 +24,7 @@ pub use fingerprint::Fingerprint;
 pub use guide::{
     Guide, GuideDraft, GuideLimit, GuideStep, GuideStop, GuideTask, MAX_GUIDE_STEPS,
     MAX_SUBTASK_LEVELS, SourceTasks, StepPosition, SubtaskEntry, TranslationState, Unpublished,
-    guide_weight, plan_tasks,
+    guide_weight, plan_tasks, refer_to_documents,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{

@@ -27,7 +27,7 @@ mod document;
 mod route;
 
 pub use build::{GuideDraft, guide_weight};
-pub use document::plan_tasks;
+pub use document::{plan_tasks, refer_to_documents};
 pub use route::{GuideStop, SubtaskEntry};
 
 /// The maximum number of steps of an analyzed guide. If several subtask steps refer to a task, its

@@ -9,12 +9,12 @@ use crate::domain::{
     Error, Result,
     analysis::{
         Budget, Guide, GuideDraft, GuideTask, MAX_SUBTASK_LEVELS, NEVER, Outside, OutsideSetter,
-        SourceTasks, account_name, parse_account_name, plan_tasks,
+        SourceTasks, account_name, parse_account_name, plan_tasks, refer_to_documents,
     },
     decide::WriteContext,
     external_id::ExternalId,
     ids::{StepId, TaskId},
-    import::{Absent, Document, DocumentTask, ImportContext, plan},
+    import::{Absent, Document, ImportContext, plan},
     step::{Cost, NewStep, ReferencedTask, SentSubtask, Step, StepContent, StepKind, StepType},
     task::{NewTask, Task, TaskContent},
     text::Name,
@@ -63,18 +63,6 @@ enum TaskKey {
     ExternalId(ExternalId),
 }
 
-impl TaskKey {
-    fn new(subtask: &SentSubtask) -> Option<Self> {
-        match &subtask.external_id {
-            Some(id) => Some(Self::ExternalId(id.clone())),
-            None => subtask.guid.map(Self::Guid),
-        }
-    }
-}
-
-/// The tasks of all documents.
-type Targets<'d> = BTreeMap<TaskKey, &'d DocumentTask>;
-
 impl DocumentSet {
     /// Plans the import of each document as a new guide. Returns the task of each document, or why
     /// an import would refuse it.
@@ -83,12 +71,12 @@ impl DocumentSet {
         is_whole_account: bool,
         write: &WriteContext,
     ) -> (Self, Vec<Result<TaskId>>) {
-        let mut targets = Targets::new();
+        let mut targets = BTreeSet::new();
         for Document { task, .. } in documents.iter().flat_map(|(_, it)| it.all()) {
             let external_id = task.new.clone().and_then(|new| new.content.external_id);
             let external_id = external_id.map(TaskKey::ExternalId);
             let keys = task.guid.map(TaskKey::Guid).into_iter().chain(external_id);
-            targets.extend(keys.map(|key| (key, task)));
+            targets.extend(keys);
         }
         let mut set = Self {
             other_guides: if is_whole_account {
@@ -104,26 +92,19 @@ impl DocumentSet {
             if is_whole_account {
                 check_targets(document, &targets)?;
             }
-            set.plan(name, document, &targets, write)
+            set.plan(name, document, write)
         });
         let roots = planned.collect();
-        set.link();
+        refer_to_documents(&mut set.tasks, |_| true);
         (set, roots)
     }
 
     /// Plans the import of a document. Its subtask steps refer to stand-ins.
-    fn plan(
-        &mut self,
-        name: &str,
-        document: &Document,
-        targets: &Targets<'_>,
-        write: &WriteContext,
-    ) -> Result<TaskId> {
+    fn plan(&mut self, name: &str, document: &Document, write: &WriteContext) -> Result<TaskId> {
         let mut stand_ins = BTreeMap::new();
         for sent in document.subtask_targets() {
             let guid = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
-            let target = TaskKey::new(&sent).and_then(|key| targets.get(&key)?.new.clone());
-            if let Some(new) = target.or_else(|| account_task(sent)) {
+            if let Some(new) = account_task(sent) {
                 let task = Task::create(new, None, write);
                 stand_ins.insert(guid, Task { guid, ..task });
             }
@@ -162,32 +143,6 @@ impl DocumentSet {
             let name = account_name(step.step.product, feedback.name.as_str());
             let setters = self.setters.entry(name).or_default();
             setters.push((task.task.guid, setter));
-        }
-    }
-
-    /// Makes subtask steps refer to the tasks of other documents instead of stand-ins.
-    fn link(&mut self) {
-        let mut planned: BTreeMap<TaskKey, ReferencedTask> = BTreeMap::new();
-        for GuideTask { task, origin, .. } in
-            self.documents.keys().filter_map(|it| self.tasks.get(it))
-        {
-            let guid = origin.as_ref().and_then(|origin| origin.guid);
-            let external_id = task.content.external_id.clone().map(TaskKey::ExternalId);
-            let keys = guid.map(TaskKey::Guid).into_iter().chain(external_id);
-            planned.extend(keys.map(|key| (key, ReferencedTask::to(task))));
-        }
-        let steps = self.tasks.values_mut().flat_map(|task| &mut task.steps);
-        for step in steps.flatten().map(|step| &mut step.step) {
-            let subtask = step.kind.subtask().map(|subtask| subtask.task);
-            let Some(subtask) = subtask.filter(|it| !self.documents.contains_key(it)) else {
-                continue;
-            };
-            let external_id = step.subtask_external_id.clone().map(TaskKey::ExternalId);
-            let keys = [Some(TaskKey::Guid(subtask)), external_id];
-            let mut targets = keys.iter().flatten().filter_map(|key| planned.get(key));
-            if let Some(target) = targets.next() {
-                step.refer_to(target.clone());
-            }
         }
     }
 
@@ -265,19 +220,23 @@ impl DocumentSet {
 }
 
 /// Refuses subtask steps whose tasks no document has.
-fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Violations> {
+fn check_targets(document: &Document, targets: &BTreeSet<TaskKey>) -> Result<(), Violations> {
     let mut violations = Violations::new();
     let steps = document.all_steps();
     for step in steps.filter(|step| step.fields.step_type() == Some(StepType::Subtask)) {
-        let key = TaskKey::new(&step.subtask);
-        let (field, id) = match key.filter(|key| !targets.contains_key(key)) {
-            Some(TaskKey::Guid(_)) => ("subtask_id", "id"),
-            Some(TaskKey::ExternalId(_)) => ("subtask_external_id", "external id"),
-            None => continue,
+        let (key, field, id) = match (&step.subtask.external_id, step.subtask.guid) {
+            (Some(id), _) => {
+                let key = TaskKey::ExternalId(id.clone());
+                (key, "subtask_external_id", "external id")
+            }
+            (None, Some(guid)) => (TaskKey::Guid(guid), "subtask_id", "id"),
+            (None, None) => continue,
         };
-        let path = Path::root(&step.path);
-        let description = format!("is not the {id} of any task in these guides");
-        violations.add(&path.field(field), Reason::FieldInvalid, description);
+        if !targets.contains(&key) {
+            let path = Path::root(&step.path);
+            let description = format!("is not the {id} of any task in these guides");
+            violations.add(&path.field(field), Reason::FieldInvalid, description);
+        }
     }
     violations.into_result()
 }

@@ -27,7 +27,7 @@ use crate::{
         analysis::{
             Criterion, Guide, GuideDraft, GuideStep, GuideTask, KnownVariables, MAX_GUIDE_STEPS,
             MAX_SUBTASK_LEVELS, Outside, SourceTasks, StopSignal, TranslationState, guide_weight,
-            plan_tasks,
+            plan_tasks, refer_to_documents,
         },
         ids::TaskId,
         import::{Absent, Document, ImportContext, plan},
@@ -119,6 +119,7 @@ impl Account {
         let memory = stored.reserve_memory(self.max_message_bytes())?;
         let mut tasks = stored.read(scope).await?;
         tasks.extend(planned);
+        refer_to_documents(&mut tasks, |id| replaced.is_some_and(|it| it.contains(id)));
         let known = known.clone();
         let weight = guide_weight(&tasks);
         // The memory counts until the work ends, even if the call is canceled.

@@ -7,7 +7,7 @@ use crate::domain::{
     ids::{StepId, TaskId},
     import::ImportPlan,
     size::StepSize,
-    step::Step,
+    step::{ReferencedTask, Step},
 };
 
 use super::{GuideStep, GuideTask, SourceTasks, TranslationState};
@@ -40,6 +40,32 @@ pub fn plan_tasks(plan: ImportPlan) -> (TaskId, SourceTasks) {
         tasks.insert(planned.task.guid, planned);
     }
     (imported.task.guid, tasks)
+}
+
+/// Makes subtask steps refer to tasks of documents instead of other tasks that these replace: those with
+/// the same external id, and those whose id in the document is one that `replaces`.
+pub fn refer_to_documents(tasks: &mut SourceTasks, replaces: impl Fn(&TaskId) -> bool) {
+    let (mut by_id, mut by_external_id) = (BTreeMap::new(), BTreeMap::new());
+    for GuideTask { task, origin, .. } in tasks.values() {
+        let Some(origin) = origin else { continue };
+        let target = ReferencedTask::to(task);
+        let external_id = target.external_id.clone();
+        by_external_id.extend(external_id.map(|id| (id, target.clone())));
+        by_id.extend(origin.guid.filter(&replaces).map(|id| (id, target)));
+    }
+    for GuideTask { task, .. } in tasks.values().filter(|it| it.origin.is_none()) {
+        let external_id = task.content.external_id.as_ref();
+        if let Some(target) = external_id.and_then(|id| by_external_id.get(id)) {
+            by_id.entry(task.guid).or_insert_with(|| target.clone());
+        }
+    }
+    let steps = tasks.values_mut().flat_map(|task| &mut task.steps);
+    for step in steps.flatten().map(|step| &mut step.step) {
+        let subtask = step.kind.subtask().map(|subtask| subtask.task);
+        if let Some(target) = subtask.and_then(|id| by_id.get(&id)) {
+            step.refer_to(target.clone());
+        }
+    }
 }
 
 fn planned_step(step: Step) -> GuideStep {

@@ -44,6 +44,37 @@ async fn a_document_is_analyzed_with_the_tasks_that_it_names(client: Client) {
     assert_eq!(failure.metadata()["field"], field, "{failure:?}");
 }
 
+#[apply(on_both_databases)]
+async fn a_document_may_lead_back_to_the_task_that_it_replaces(client: Client) {
+    let guide = task("Guide").with_external_id("guide");
+    let guide = client.imported(document_with(guide, vec![])).await;
+    let other = task("Other").with_external_id("other");
+    let other = document_with(other, vec![naming("guide")]);
+    client.imported(other).await;
+    let mut exported = client.exported(&guide.guid).await;
+    exported.steps.push(naming("other"));
+    let mut named = exported.clone();
+    named.task.as_mut().unwrap().guid.clear();
+    let mut another = exported.clone();
+    another.task.as_mut().unwrap().external_id = None;
+    let same = validation_of_document(another.clone()).with(|it| it.replaces_stored = true);
+    let another = validation_of_document(another);
+    for (request, cycles) in [(validation_of_document(named), 1), (same, 1), (another, 0)] {
+        let found = client.validated(request).await.findings;
+        let found: Vec<_> = found
+            .iter()
+            .filter(|it| it.rule == "subtask/cycle")
+            .collect();
+        assert_eq!(found.len(), cycles, "{found:?}");
+    }
+    client.imported(exported).await;
+    let found = client.validated(validation_of(&guide.guid)).await.findings;
+    assert!(
+        found.iter().any(|it| it.rule == "subtask/cycle"),
+        "{found:?}"
+    );
+}
+
 /// Clients move an external id between tasks, while others refer to the task that has it.
 #[apply(on_both_databases)]
 async fn a_name_that_moves_names_one_task_at_a_time(client: Client) {
