@@ -33,9 +33,9 @@ pub enum Database {
     Postgres,
 }
 
-/// A test that runs on both databases: of calls, or of commands.
+/// A test that runs on both databases: of calls, of commands, or of a database.
 pub trait DatabaseTest<Argument> {
-    /// Runs it with its own account.
+    /// Runs it with its own account or database.
     fn run_on(self, database: Database);
 }
 
@@ -60,6 +60,22 @@ impl<T: FnOnce(Cli)> DatabaseTest<Cli> for T {
             server: database.server().url(),
             account: format!("cli-{number}"),
         });
+    }
+}
+
+impl<T, F> DatabaseTest<String> for T
+where
+    T: FnOnce(String) -> F,
+    F: Future<Output = ()>,
+{
+    fn run_on(self, database: Database) {
+        let name = std::any::type_name::<T>().rsplit("::").next();
+        let name = name.expect("the name of a function");
+        let url = match database {
+            Database::Sqlite => Scratch::of_this_run().sqlite_url(name),
+            Database::Postgres => postgres(name),
+        };
+        runtime().block_on(self(url));
     }
 }
 

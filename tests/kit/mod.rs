@@ -44,7 +44,8 @@ pub mod statement_log;
 /// ```
 ///
 /// becomes `a_deleted_step_is_gone::sqlite` and `a_deleted_step_is_gone::postgres`, each with an
-/// account of its own. An `fn(cli: Cli)` tests commands in the same way.
+/// account of its own. An `fn(cli: Cli)` tests commands in the same way. An `async fn(url: String)` gets a
+/// database of its own.
 macro_rules! on_both_databases {
     ($($test:tt)+) => {
         $crate::kit::tests! {
@@ -142,42 +143,17 @@ macro_rules! tests {
     };
 }
 
-/// The attribute of a test that needs a database of its own, an `async fn(url: String)`. It runs
-/// on both kinds of database.
-macro_rules! on_own_databases {
-    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
-        $(#[$attribute])* $visibility async fn $test $($rest)+
-
-        mod $test {
-            use $crate::kit::{databases, scratch::Scratch};
-
-            #[test]
-            fn sqlite() {
-                let url = Scratch::of_this_run().sqlite_url(stringify!($test));
-                databases::runtime().block_on(super::$test(url));
-            }
-
-            #[test]
-            #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-            fn postgres() {
-                let url = databases::postgres(stringify!($test));
-                databases::runtime().block_on(super::$test(url));
-            }
-        }
-    };
-}
-
 pub(crate) use {
-    on_both_databases, on_one_database, on_own_databases, property_on_both_databases,
-    property_on_one_database, slow_on_both_databases, tests,
+    on_both_databases, on_one_database, property_on_both_databases, property_on_one_database,
+    slow_on_both_databases, tests,
 };
 
 /// What most modules of tests import.
 pub mod prelude {
     pub use super::{at_once::*, client::*, documents::*, failure::*, sample::*};
     pub(crate) use super::{
-        on_both_databases, on_one_database, on_own_databases, property_on_both_databases,
-        property_on_one_database, slow_on_both_databases,
+        on_both_databases, on_one_database, property_on_both_databases, property_on_one_database,
+        slow_on_both_databases,
     };
     pub use expertise::proto::v1::*;
     pub use macro_rules_attribute::apply;

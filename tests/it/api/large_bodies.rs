@@ -82,7 +82,7 @@ async fn a_large_step_without_a_body_comes_back(client: Client) {
 
 /// If a preview kept its connection while it waits for one of the four permits, it would block
 /// reads that have all of them and wait for a connection, until the pool's time-out.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: String) {
     let settings = Settings::new(&url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", 1);
     let server = TestServer::start(settings).await;

@@ -19,7 +19,7 @@ fn conditions_of(bytes: usize) -> DependencyGroup {
     all_of((0..bytes / 1_000).map(|_| when(&long, "=", "y")).collect())
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_task_too_large_to_return_is_refused(url: String) {
     let server = serve(&url).await;
     let client = server.client();
@@ -39,7 +39,7 @@ async fn a_task_too_large_to_return_is_refused(url: String) {
     assert_eq!(client.get_task(&small.guid).await.accepted(), small);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_step_too_large_to_return_is_refused(url: String) {
     let server = serve(&url).await;
     let client = server.client();
@@ -73,7 +73,7 @@ async fn a_step_too_large_to_return_is_refused(url: String) {
 }
 
 /// This applies to a step that is created without locks and, as a subtask step, with locks.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_task_takes_no_more_steps_than_it_can_be_returned_with(url: String) {
     let server = serve(&url).await;
     let client = server.client();
@@ -94,7 +94,7 @@ async fn a_task_takes_no_more_steps_than_it_can_be_returned_with(url: String) {
     assert_eq!(client.step_order(&task.guid).await.len(), count);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_guide_too_large_to_export_can_be_read_step_by_step(url: String) {
     let server = serve(&url).await;
     let client = server.client();
@@ -112,7 +112,7 @@ async fn a_guide_too_large_to_export_can_be_read_step_by_step(url: String) {
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_guide_whose_texts_exceed_a_message_is_not_analyzed(url: String) {
     let server = serve(&url).await;
     let client = server.client();
@@ -138,7 +138,7 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analyzed(url: String) {
 }
 
 /// One step may be far larger than the others, in whichever task of the guide it is.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_guide_with_one_large_step_is_analyzed_while_the_whole_fits(url: String) {
     let server = serve(&url).await;
     let client = server.client();
@@ -162,7 +162,7 @@ async fn a_guide_with_one_large_step_is_analyzed_while_the_whole_fits(url: Strin
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_list_of_findings_says_which_guides_are_too_large_and_goes_on(url: String) {
     let server = serve(&url).await;
     let client = server.client();

@@ -233,7 +233,7 @@ fn a_user_who_may_not_create_tables_is_named() {
     assert_refused_with(&url, &["may not create tables: grant CREATE"]);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_database_of_another_application_is_not_touched(url: String) {
     if let Some(path) = url.strip_prefix("sqlite:") {
         fs::write(path, "").expect("a file");
@@ -243,7 +243,7 @@ async fn a_database_of_another_application_is_not_touched(url: String) {
     assert_refused_with(&url, &["the database has tables of another application"]);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_schema_of_another_version_or_commit_is_not_touched(url: String) {
     let migrate = || command(&["migrate", "--database-url", &url]).run();
     migrate().succeeded();

@@ -39,7 +39,7 @@ impl Counter {
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn no_call_takes_many_statements(url: String) {
     let counter = Counter::start(&url).await;
     for (call, entry) in &catalogue().calls {
@@ -52,7 +52,7 @@ async fn no_call_takes_many_statements(url: String) {
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn few_statements_however_many_steps(url: String) {
     let counter = Counter::start(&url).await;
     let few = counts(&counter, 10).await;

@@ -164,7 +164,7 @@ impl TracedCalls {
 
 /// Small and large reads, reads of a whole guide, and writes without and under locks. Each
 /// statement and each write that the metrics count is a span of its call.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn the_work_of_a_call_in_the_database_is_below_its_span(url: String) {
     let collector = Collector::start();
     let has_locks = url.starts_with("postgres");

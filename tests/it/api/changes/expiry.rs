@@ -26,7 +26,7 @@ fn is_expired(status: tonic::Status) {
     assert_eq!(failure.preconditions(), [("CURSOR_EXPIRED", "cursor")]);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let (busy, quiet) = (server.client(), server.client().with_account("quiet"));
@@ -123,7 +123,7 @@ async fn a_cursor_of_another_database_is_refused() {
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();

@@ -197,7 +197,7 @@ async fn follow(client: Client, start: String, mut rng: Rng, stop: Arc<AtomicBoo
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn readers_follow_all_writers(url: String) {
     let fleet = Fleet::start(&url).await;
     let client = fleet.servers[0].client();
@@ -246,7 +246,7 @@ async fn readers_follow_all_writers(url: String) {
 }
 
 /// Nobody reads the feed meanwhile, so all changes are put in order together.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn writes_through_several_servers_keep_their_order(url: String) {
     let fleet = Fleet::start(&url).await;
     let clients: Vec<Client> = fleet.servers.iter().map(TestServer::client).collect();
@@ -320,7 +320,7 @@ fn insert(url: &str, transactions: impl Iterator<Item = usize>) -> String {
 
 /// More entries than are put in order together, of overlapping transactions, and one transaction
 /// that exceeds that number by itself.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn large_transactions_that_overlap_are_put_in_order_whole(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();

@@ -31,7 +31,7 @@ async fn answered(answer: Answer) -> ListChangesResponse {
         .accepted()
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_wait_ends_with_a_change(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -69,7 +69,7 @@ async fn a_wait_ends_with_its_time(client: Client) {
     assert!(page.changes.is_empty() && page.caught_up);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_wait_for_a_task_goes_on_over_other_changes(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -98,7 +98,7 @@ async fn an_answer_comes_before_the_deadline_of_the_caller(client: Client) {
     assert!(page.caught_up);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn the_time_limit_of_the_server_does_not_count(url: String) {
     let settings = with_metrics(&url).set("EXPERTISE_REQUEST_TIMEOUT", "1500ms");
     let server = TestServer::start(settings).await;
@@ -119,7 +119,7 @@ async fn until_waiting(server: &TestServer, count: f64) {
 }
 
 /// One call reads the new changes for all waiting calls.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn waits_for_a_task_read_other_changes_once(url: String) {
     const WAITING: usize = 50;
     const WRITES: usize = 5;
@@ -151,7 +151,7 @@ async fn waits_for_a_task_read_other_changes_once(url: String) {
     server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_shutdown_answers_at_once(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -166,7 +166,7 @@ async fn a_shutdown_answers_at_once(url: String) {
         .expect("an end");
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn at_most_100_calls_of_an_account_wait(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -194,7 +194,7 @@ async fn at_most_100_calls_of_an_account_wait(url: String) {
 
 /// The database is asked twice a second for each account, and once by the call at its beginning and
 /// at its end.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_call_that_waits_alone_is_not_asked_again_and_again(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -212,7 +212,7 @@ async fn a_call_that_waits_alone_is_not_asked_again_and_again(url: String) {
 }
 
 /// On SQLite the server is the only one, and what it wrote itself is seen in the same way.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn what_another_server_writes_is_seen(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let reader = server.client();
@@ -234,7 +234,7 @@ async fn what_another_server_writes_is_seen(url: String) {
 }
 
 /// A change that another server wrote, and that a reader there put in order immediately.
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn what_another_server_puts_in_order_is_seen(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();

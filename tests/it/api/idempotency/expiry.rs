@@ -52,7 +52,7 @@ async fn create_next(client: &Client) {
     client.call(request).await.accepted();
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn the_next_outcome_removes_those_that_expired(url: String) {
     let mut outcomes = Outcomes::serve(url).await;
     let client = outcomes.client();
@@ -73,7 +73,7 @@ async fn the_next_outcome_removes_those_that_expired(url: String) {
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn an_outcome_is_kept_for_two_days(url: String) {
     let mut outcomes = Outcomes::serve(url).await;
     let client = outcomes.client();
@@ -90,7 +90,7 @@ async fn an_outcome_is_kept_for_two_days(url: String) {
     assert_ne!(client.call(request).await.accepted(), first);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn an_outcome_outlives_others_that_expire(url: String) {
     let mut outcomes = Outcomes::serve(url).await;
     let client = outcomes.client();

@@ -112,7 +112,7 @@ async fn a_dry_run_of_a_large_guide_shows_it(client: Client) {
 /// The largest message that is stored here, in bytes.
 const LIMIT: usize = 64 * 1024;
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_dry_run_of_a_guide_too_large_to_export_is_refused(url: String) {
     let settings = Settings::new(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT);
     let server = TestServer::start(settings).await;

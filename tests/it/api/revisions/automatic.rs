@@ -46,7 +46,7 @@ async fn a_state_that_is_kept_is_not_kept_again(client: Client) {
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 3);
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_purge_leaves_no_row(url: String) {
     let server = TestServer::start(Settings::new(&url)).await;
     let client = server.client();

@@ -77,7 +77,7 @@ impl Aging {
     }
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
     let mut aging = Aging::start(&url).await;
     let guide = given_guide(&aging.client).await;
@@ -137,7 +137,7 @@ async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
     aging.server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn what_changes_nothing_keeps_nothing(url: String) {
     let mut aging = Aging::start(&url).await;
     let guide = given_guide(&aging.client).await;
@@ -173,7 +173,7 @@ async fn what_changes_nothing_keeps_nothing(url: String) {
     aging.server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_requested_revision_counts_until_it_is_deleted(url: String) {
     let mut aging = Aging::start(&url).await;
     let guide = given_guide(&aging.client).await;
@@ -194,7 +194,7 @@ async fn a_requested_revision_counts_until_it_is_deleted(url: String) {
     aging.server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn concurrent_changes_keep_one(url: String) {
     let mut aging = Aging::start(&url).await;
     let guide = given_guide(&aging.client).await;
@@ -217,7 +217,7 @@ async fn concurrent_changes_keep_one(url: String) {
     aging.server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_checkpoint_locks_its_guide_once(url: String) {
     let mut aging = Aging::start(&url).await;
     let steps = vec![document_step(StepType::Information, "Read")];
@@ -235,7 +235,7 @@ async fn a_checkpoint_locks_its_guide_once(url: String) {
     aging.server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn a_guide_that_is_too_large_is_considered_once(url: String) {
     const LIMIT: usize = 64 * 1024;
     let settings = with_metrics(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT);
@@ -366,7 +366,7 @@ async fn laws_hold(url: String, histories: Vec<History>) {
     aging.server.shut_down().await;
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn checkpoints_are_states_that_were_shown(url: String) {
     let writes = vec((random_writes::write(), 0..50_u64), 10..24);
     let history = (writes, random_writes::write()).prop_map(|(mut history, last)| {

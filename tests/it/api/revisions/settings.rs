@@ -25,7 +25,7 @@ fn on_sqlite(settings: &[Setting], test: impl AsyncFnOnce(Client)) {
 
 const DELETED_AT_ONCE: &[Setting] = &[("EXPERTISE_DELETED_TASK_RETENTION", "1ms")];
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn histories_of_deleted_tasks_go_after_the_retention(url: String) {
     let settings = Settings::new(&url).set_all(DELETED_AT_ONCE);
     serve(settings, deleted_histories_go).await;
@@ -50,7 +50,7 @@ async fn deleted_histories_go(client: Client) {
     client.get_revision(&kept.guid, 1).await.accepted();
 }
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn deleted_steps_go_after_the_retention(url: String) {
     let settings = Settings::new(&url).set_all(DELETED_AT_ONCE);
     serve(settings, deleted_steps_go).await;

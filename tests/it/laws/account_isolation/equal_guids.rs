@@ -13,7 +13,7 @@ use crate::kit::{
 const OWN: [&str; 3] = ["own-account", "Own text", "de-x-own"];
 const TWIN: [&str; 3] = ["two-account", "Two text", "de-x-two"];
 
-#[apply(on_own_databases)]
+#[apply(on_both_databases)]
 async fn reads_see_one_of_two_rows_with_equal_ids(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let [own, twin] = [OWN, TWIN].map(|[account, ..]| server.client().with_account(account));
