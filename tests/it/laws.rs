@@ -4,6 +4,7 @@ mod account_isolation;
 mod analysis;
 mod equal_answers;
 mod every_field;
+pub mod field_paths;
 mod import_export;
 mod links;
 mod random_guides;

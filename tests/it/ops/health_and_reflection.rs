@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use crate::kit::{
-    contract::reflect,
     http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
     prelude::*,
     server::{TestServer, in_memory},
@@ -14,6 +13,7 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 use tonic_reflection::pb::v1::{
+    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
 
@@ -39,6 +39,20 @@ const SERVICES: [&str; 8] = [
     "expertise.v1.ChangeService",
     "expertise.v1.IndexService",
 ];
+
+/// The response to one reflection request.
+async fn reflect(client: &Client, request: MessageRequest) -> MessageResponse {
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(request),
+    };
+    let mut reflection = ServerReflectionClient::new(client.channel());
+    let stream = tokio_stream::once(request);
+    let answers = reflection.server_reflection_info(stream).await;
+    let answer = answers.expect("reflection").into_inner().message().await;
+    let answer = answer.expect("reflection").expect("an answer");
+    answer.message_response.expect("an answer")
+}
 
 async fn check(client: &Client, service: &str) -> Result<ServingStatus, tonic::Status> {
     let service = service.to_owned();

@@ -5,12 +5,15 @@ use bytes::Bytes;
 use prost::Message;
 use prost_reflect::{DynamicMessage, Kind, Value};
 
-use super::contract::{FieldPath, field_paths, message_of};
-use crate::kit::{
-    calls::{Fixture, each_call, response},
-    catalogue::Entry,
-    contract,
-    prelude::*,
+use super::contract::message_of;
+use crate::{
+    kit::{
+        calls::{Fixture, each_call, response},
+        catalogue::Entry,
+        contract,
+        prelude::*,
+    },
+    laws::field_paths::{FieldPath, field_paths},
 };
 
 /// More code points than any text but a body may have.

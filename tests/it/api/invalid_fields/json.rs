@@ -4,10 +4,9 @@ use prost_reflect::{Kind, Value};
 use serde_json::json;
 
 use super::every_text::{Requests, reasons_at};
-use crate::kit::{
-    calls::each_call,
-    contract::{FieldPath, field_paths, field_value},
-    prelude::*,
+use crate::{
+    kit::{calls::each_call, contract::field_value, prelude::*},
+    laws::field_paths::{FieldPath, field_paths},
 };
 
 /// Deeper than JSON may be.

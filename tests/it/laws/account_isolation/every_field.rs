@@ -10,11 +10,14 @@ use super::{
     other_account::OtherAccount,
     response::{CallResult, SentId},
 };
-use crate::kit::{
-    calls::{Fixture, each_call},
-    catalogue::{Entry, NamingField, catalogue},
-    contract::{self, FieldPath, field_paths, message_of, methods},
-    prelude::*,
+use crate::{
+    kit::{
+        calls::{Fixture, each_call},
+        catalogue::{Entry, NamingField, catalogue},
+        contract::{self, message_of, methods},
+        prelude::*,
+    },
+    laws::field_paths::{FieldPath, field_paths},
 };
 
 /// The outcome of a call that is accepted: the service sets the field itself, or the id only ties

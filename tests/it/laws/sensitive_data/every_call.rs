@@ -13,13 +13,16 @@ use super::{
     marks::{MARK, TEXT},
     service::{Mode, Service},
 };
-use crate::kit::{
-    calls::Fixture,
-    catalogue::{Entry, Refusal, catalogue, changed},
-    client::Client,
-    contract::{self, FieldPath, field_paths},
-    databases::Database,
-    prelude::*,
+use crate::{
+    kit::{
+        calls::Fixture,
+        catalogue::{Entry, Refusal, catalogue, changed},
+        client::Client,
+        contract,
+        databases::Database,
+        prelude::*,
+    },
+    laws::field_paths::{FieldPath, field_paths},
 };
 
 macro_rules! leak_tests {

@@ -5,9 +5,12 @@ use prost_types::FieldMask;
 use serde_json::json;
 
 use super::marks::{KEY, TEXT};
-use crate::kit::{
-    contract::{FieldPath, field_value},
-    sample::{self, arrays_deep, member, object, value},
+use crate::{
+    kit::{
+        contract::field_value,
+        sample::{self, arrays_deep, member, object, value},
+    },
+    laws::field_paths::FieldPath,
 };
 
 /// Longer than any text but a body may be.
