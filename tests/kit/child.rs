@@ -1,7 +1,7 @@
 //! Child processes that never outlive the test that started them.
 
 use std::{
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus},
+    process::{Child, Command, ExitStatus},
     thread,
     time::Duration,
 };
@@ -16,7 +16,7 @@ use super::{
 /// A child process. It is killed when this is dropped, and by the watchdog when
 /// this process dies.
 pub struct SupervisedChild {
-    child: Child,
+    pub child: Child,
     end: EndSignal,
     _entry: WatchdogEntry,
 }
@@ -57,21 +57,6 @@ impl SupervisedChild {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
-    }
-
-    /// Its standard output, where it is piped and was not taken before.
-    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
-    }
-
-    /// Its standard error, where it is piped and was not taken before.
-    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
-    }
-
-    /// Its standard input, where it is piped and was not taken before.
-    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
     }
 
     pub fn signal(&self, signal: Signal) {

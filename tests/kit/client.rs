@@ -11,6 +11,7 @@ use prost_types::FieldMask;
 use tonic::{
     Request, Response, Status,
     client::Grpc,
+    codec::Codec,
     metadata::AsciiMetadataValue,
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
@@ -147,12 +148,25 @@ impl Client {
     pub async fn send_request(&self, call: &str, request: Request<Bytes>) -> Result<Bytes, Status> {
         let path = format!("/expertise.v1.{call}");
         let path = PathAndQuery::try_from(path).expect("the path of a call");
+        in_time("an answer", self.unary(request, path, RawCodec)).await
+    }
+
+    async fn unary<C: Codec>(
+        &self,
+        request: Request<C::Encode>,
+        path: PathAndQuery,
+        codec: C,
+    ) -> Result<C::Decode, Status>
+    where
+        C::Encode: Sync,
+        C::Decode: Sync,
+    {
         let mut client = Grpc::new(self.authenticated())
             .max_encoding_message_size(usize::MAX)
             .max_decoding_message_size(MESSAGE_LIMIT);
         let ready = client.ready().await;
         ready.map_err(|error| Status::unavailable(error.to_string()))?;
-        let response = in_time("an answer", client.unary(request, path, RawCodec)).await;
+        let response = client.unary(request, path, codec).await;
         response.map(Response::into_inner)
     }
 }
@@ -165,15 +179,8 @@ impl Client {
 
     /// The same with a time limit or metadata of its own.
     pub async fn send<R: RpcRequest>(&self, request: Request<R>) -> Answer<R> {
-        let mut client = Grpc::new(self.authenticated())
-            .max_encoding_message_size(MESSAGE_LIMIT)
-            .max_decoding_message_size(MESSAGE_LIMIT);
-        let ready = client.ready().await;
-        ready.map_err(|error| Status::unavailable(error.to_string()))?;
         let path = PathAndQuery::from_static(R::PATH);
-        let codec = ProstCodec::default();
-        let response = client.unary(request, path, codec).await;
-        response.map(Response::into_inner)
+        self.unary(request, path, ProstCodec::default()).await
     }
 
     /// What is on all pages of a list, after the token of the request; panics on an error.

@@ -191,10 +191,10 @@ impl Command {
         self.command.stdin(stdin);
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = SupervisedChild::spawn(&mut self.command, EndSignal::Kill);
-        let stdout = lines_of(child.take_stdout().expect("it is piped"));
-        let stderr = lines_of(child.take_stderr().expect("it is piped"));
+        let stdout = lines_of(child.child.stdout.take().expect("it is piped"));
+        let stderr = lines_of(child.child.stderr.take().expect("it is piped"));
         if let Some(text) = self.stdin {
-            let mut pipe = child.take_stdin().expect("it is piped");
+            let mut pipe = child.child.stdin.take().expect("it is piped");
             match pipe.write_all(text.as_bytes()) {
                 // It may end before it reads.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -210,8 +210,9 @@ impl Command {
     }
 }
 
-/// The lines of an output with their ends, read as they come.
-fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+/// The lines of an output with their ends. They are read as they come, to the end, because writes of the
+/// command fail without a reader.
+pub fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     thread::spawn(move || {
         let mut output = BufReader::new(output);
@@ -219,9 +220,10 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
             let mut line = Vec::new();
             let read = output.read_until(b'\n', &mut line).unwrap_or(0);
             let line = String::from_utf8_lossy(&line).into_owned();
-            if read == 0 || sender.send(line).is_err() {
+            if read == 0 {
                 break;
             }
+            let _ = sender.send(line);
         }
     });
     lines

@@ -4,15 +4,10 @@ use std::{
     ffi::OsStr,
     fmt::{self, Display},
     fs::{self, File},
-    io::{BufRead, BufReader},
     net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
-    thread,
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -26,7 +21,7 @@ use tokio::{
 use super::{
     child::{EndSignal, SupervisedChild},
     client::{Client, connect},
-    command::{binary, remove_settings},
+    command::{binary, lines_of, remove_settings},
     deadline::{WAIT_TIMEOUT, in_time, until},
     exposition::Exposition,
     scratch::Scratch,
@@ -101,19 +96,15 @@ impl TestServer {
 
     /// Like [`start`](Self::start), but returns what the server says when it ends instead.
     pub async fn try_start(settings: Settings) -> Result<Self, String> {
-        spawn_blocking(move || Self::try_start_blocking(&settings))
+        spawn_blocking(move || Self::start_by(&[], &settings))
             .await
             .expect("no panic")
     }
 
     /// Like [`start`](Self::start), for tests without a runtime.
     pub fn start_blocking(settings: &Settings) -> Self {
-        Self::try_start_blocking(settings)
-            .unwrap_or_else(|log| panic!("the server does not start: {log}"))
-    }
-
-    fn try_start_blocking(settings: &Settings) -> Result<Self, String> {
         Self::start_by(&[], settings)
+            .unwrap_or_else(|log| panic!("the server does not start: {log}"))
     }
 
     /// Starts the server through a command, such as `prlimit`, whose last argument is the binary.
@@ -138,19 +129,13 @@ impl TestServer {
             .stdout(Stdio::piped())
             .stderr(File::create(&log).expect("a log file"));
         let mut child = SupervisedChild::spawn(&mut program, EndSignal::Kill);
-        let stdout = BufReader::new(child.take_stdout().expect("it is piped"));
-        let (sender, lines) = mpsc::channel();
-        // Read to the end, because writes of the server fail without a reader.
-        thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let _ = sender.send(line);
-            }
-        });
+        let lines = lines_of(child.child.stdout.take().expect("it is piped"));
         let Ok(start_line) = lines.recv_timeout(WAIT_TIMEOUT) else {
             let ended = child.wait(WAIT_TIMEOUT).is_some();
             assert!(ended, "no start line: {}", read(&log));
             return Err(read(&log));
         };
+        let start_line = start_line.trim_end().to_owned();
         let address = start_line.split_whitespace().nth(4).map(str::parse);
         let Some(Ok(address)) = address else {
             panic!("not a start line: {start_line}");
@@ -320,16 +305,8 @@ fn read(path: &Path) -> String {
 
 /// The code and the body of an answer over plain HTTP.
 pub async fn http_get(address: SocketAddr, path: &str) -> (u16, String) {
-    http_exchange(
-        address,
-        &format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n"),
-    )
-    .await
-}
-
-/// The code and the body of the answer to these bytes.
-pub async fn http_exchange(address: SocketAddr, request: &str) -> (u16, String) {
-    let (head, body) = http_answer(address, request).await;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: here\r\n\r\n");
+    let (head, body) = http_answer(address, &request).await;
     let code = head.split(' ').nth(1).expect("a code");
     (code.parse().expect("a code"), body)
 }

@@ -5,11 +5,13 @@ use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::databases::{assert_refused_with, block_on, cluster, url};
-use crate::kit::{
-    command::{Says, command},
-    postgres::execute,
+use crate::{
+    kit::{
+        command::{Says, command},
+        postgres::execute,
+    },
+    ops::authentication::certificates::{self, Authority, Pair},
 };
-use crate::ops::authentication::certificates::{self, Authority, Pair};
 
 /// The port of a server that speaks TLS with this certificate, and nothing else.
 fn serve_tls(pair: &Pair) -> u16 {

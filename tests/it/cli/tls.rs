@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use crate::kit::{
-    command::{Command, command},
-    deadline::until_true,
-    server::{Setting, TestServer, in_memory},
+use crate::{
+    kit::{
+        command::{Command, command},
+        deadline::until_true,
+        server::{Setting, TestServer, in_memory},
+    },
+    ops::authentication::certificates::Authority,
 };
-use crate::ops::authentication::certificates::Authority;
 
 struct Secured {
     process: TestServer,

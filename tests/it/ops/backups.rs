@@ -11,11 +11,10 @@ use std::{
     },
 };
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::kit::{
-    postgres::Cluster,
+    postgres::{Cluster, execute},
     prelude::*,
     scratch::Scratch,
     server::{TestServer, with_metrics},
@@ -100,15 +99,8 @@ async fn sqlite_is_backed_up_under_writes_and_restored() {
     let server = TestServer::start(with_metrics(&format!("sqlite:{}", path("e.db")))).await;
     let mut writers = Writers::of(&server);
     let acknowledged = writers.wait_for(WRITES).await;
-    {
-        let mut connection = SqliteConnection::connect(&format!("sqlite:{}", path("e.db")))
-            .await
-            .expect("a connection");
-        let backup = format!("VACUUM INTO '{}'", path("backup.db"));
-        let done = sqlx::raw_sql(AssertSqlSafe(backup)).execute(&mut connection);
-        done.await.expect("a backup");
-        connection.close().await.expect("it closes");
-    }
+    let backup = format!("VACUUM INTO '{}'", path("backup.db"));
+    execute(&format!("sqlite:{}", path("e.db")), &backup);
     writers.wait_for(WRITES).await;
     writers.stop().await;
     server.shut_down().await;
@@ -137,13 +129,12 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
 
     // The createdb of docs/operations.md makes a database in UTF-8, even when the default of
     // the cluster is another encoding.
-    let mut admin = PgConnection::connect(&cluster.url()).await.expect("admin");
     for sql in [
         "ALTER DATABASE template1 IS_TEMPLATE false",
         "DROP DATABASE template1",
         "CREATE DATABASE template1 ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0",
     ] {
-        admin.execute(sql).await.expect(sql);
+        execute(&cluster.url(), sql);
     }
     let mut createdb = cluster.command("createdb");
     let arguments = arguments_of_createdb().into_iter().map(|argument| {

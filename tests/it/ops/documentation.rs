@@ -7,11 +7,13 @@ use std::{
 
 use serde_json::Value;
 
-use crate::kit::{
-    exposition::Family,
-    server::{TestServer, with_metrics},
+use crate::{
+    kit::{
+        exposition::Family,
+        server::{TestServer, with_metrics},
+    },
+    ops::authentication::{certificates::Authority, tokens::SECRET},
 };
-use crate::ops::authentication::{certificates::Authority, tokens::SECRET};
 
 const PAGE: &str = "docs/operations.md";
 const DASHBOARD: &str = "docs/grafana/expertise.json";

@@ -10,7 +10,7 @@ use crate::kit::{
     command::Says,
     databases::postgres,
     deadline::{until, until_true},
-    postgres::{Cluster, Stop},
+    postgres::{Cluster, Stop, execute},
     prelude::*,
     scratch::Scratch,
     server::{Settings, TestServer},
@@ -77,22 +77,14 @@ async fn a_read_that_waits_for_a_lock_is_unavailable_and_logged() {
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn the_cause_of_a_lost_primary_is_logged() {
     let cluster = Cluster::start("lost_primary.cluster", &["fsync=off"]);
-    let mut admin = PgConnection::connect(&cluster.url())
-        .await
-        .expect("a superuser");
-    let given = "CREATE ROLE expertise LOGIN; CREATE DATABASE guides OWNER expertise";
-    for sql in given.split("; ") {
-        admin.execute(sql).await.expect(sql);
-    }
+    execute(&cluster.url(), "CREATE ROLE expertise LOGIN");
+    execute(&cluster.url(), "CREATE DATABASE guides OWNER expertise");
     let url = cluster.url_of("guides").replace("postgres@", "expertise@");
     let server = TestServer::start(Settings::new(&url)).await;
     let client = server.client();
     client.given_task(task("Pump")).await;
 
-    admin
-        .execute("ALTER ROLE expertise NOLOGIN")
-        .await
-        .expect("a change");
+    execute(&cluster.url(), "ALTER ROLE expertise NOLOGIN");
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'expertise'";
     let cause = "it rejects the login: check user and password";
     for line in [
@@ -101,7 +93,7 @@ async fn the_cause_of_a_lost_primary_is_logged() {
     ] {
         until(line, async || {
             // A connection that was being opened before is not seen at first, and is usable.
-            admin.execute(end).await.expect("no connections");
+            execute(&cluster.url(), end);
             if let Err(status) = client.create_task(task("Pump")).await {
                 Failure::from(status).is(Code::Unavailable, "STORE_UNAVAILABLE");
             }
@@ -112,10 +104,7 @@ async fn the_cause_of_a_lost_primary_is_logged() {
         })
         .await;
     }
-    admin
-        .execute("ALTER ROLE expertise LOGIN")
-        .await
-        .expect("a change");
+    execute(&cluster.url(), "ALTER ROLE expertise LOGIN");
     until("calls are served", async || {
         client.create_task(task("Pump")).await.ok()
     })

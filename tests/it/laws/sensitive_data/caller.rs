@@ -17,8 +17,10 @@ use super::{
     marks::{self, KEY, MARK, SECRET, TEXT},
     service::Mode,
 };
-use crate::kit::{calls::prepare, catalogue::Values, client::Client};
-use crate::ops::authentication::tokens::{Signer, claims, sign};
+use crate::{
+    kit::{calls::prepare, catalogue::Values, client::Client},
+    ops::authentication::tokens::{Signer, claims, sign},
+};
 
 /// What a call is sent with.
 pub type Metadata = Vec<(&'static str, String)>;

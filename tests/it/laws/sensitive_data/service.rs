@@ -8,13 +8,15 @@ use super::{
     caller::Caller,
     marks::{self, PASSWORD, SECRET},
 };
-use crate::kit::{
-    databases::Database,
-    postgres::{Cluster, in_a_runtime},
-    scratch::Scratch,
-    server::{TestServer, http_get, with_metrics},
+use crate::{
+    kit::{
+        databases::Database,
+        postgres::{Cluster, in_a_runtime},
+        scratch::Scratch,
+        server::{TestServer, http_get, with_metrics},
+    },
+    ops::collector::Collector,
 };
-use crate::ops::collector::Collector;
 
 /// The kind of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! A certificate of the server that is not valid at present.
 
-use crate::kit::command::{RunningCommand, Says, command};
-use crate::ops::authentication::certificates::Authority;
+use crate::{
+    kit::command::{RunningCommand, Says, command},
+    ops::authentication::certificates::Authority,
+};
 use rustix::process::Signal;
 
 /// A server whose certificate is valid from the first to the second year.

@@ -1,11 +1,13 @@
 //! `config --check`: whether a server could start, and that nothing is changed.
 
-use crate::kit::{
-    command::{Command, Says, command},
-    postgres::{free_port, in_a_runtime, shared_cluster},
-    sql::SqlConnection,
+use crate::{
+    kit::{
+        command::{Command, Says, command},
+        postgres::{free_port, in_a_runtime, shared_cluster},
+        sql::SqlConnection,
+    },
+    ops::authentication::certificates::Authority,
 };
-use crate::ops::authentication::certificates::Authority;
 
 fn check(url: &str, args: &[&str]) -> Command {
     let args = [&["config", "--check"], args].concat();
