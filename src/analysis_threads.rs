@@ -11,6 +11,7 @@ use tokio::{
     sync::{Semaphore, oneshot},
     task::{block_in_place, spawn_blocking},
 };
+use tracing::warn;
 
 use crate::{
     call_context::{CallContext, WorkMemory},
@@ -106,7 +107,10 @@ impl AnalysisThreads {
             // This fails when the caller has gone.
             let _ = sender.send(result);
         });
-        thread.map_err(|_| Error::Overloaded("memory"))?;
+        if let Err(error) = thread {
+            warn!(%error, "no thread for an analysis could be started: check the limit of threads");
+            return Err(Error::Overloaded("threads"));
+        }
         let result = result.await.map_err(|_| panicked())?;
         result.ok_or(Error::CallOver)
     }

@@ -90,9 +90,8 @@ impl Limit {
         permit.expect("the semaphore is never closed")
     }
 
-    /// Waits, at most until the time `until`, for bytes of a large message or its elements. What is larger
-    /// than the limit is admitted alone.
-    pub async fn take_until(&self, bytes: usize, until: Instant) -> Result<Permit> {
+    /// Waits for bytes of a large message or its elements. After `until`, fails with `Overloaded`.
+    pub async fn take_bytes_until(&self, bytes: usize, until: Instant) -> Result<Permit> {
         let permit = timeout_at(until, self.take(bytes)).await;
         permit.map_err(|_| Error::Overloaded("memory"))
     }
@@ -141,7 +140,13 @@ impl CallLimits {
             turns: Limit::new(processors.saturating_sub(1).max(1)),
             rejected: RejectedCalls::default(),
         };
-        for cause in ["memory", "queue_full", "queue_timeout"] {
+        for cause in [
+            "memory",
+            "queue_full",
+            "queue_timeout",
+            "threads",
+            "waits_full",
+        ] {
             drop(limits.rejected.get_or_create(&[("cause", cause)]));
         }
         Box::leak(Box::new(limits))

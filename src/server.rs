@@ -168,13 +168,16 @@ impl Server {
         let metrics_connections = operations
             .as_ref()
             .map_or(0, |_| operations::MAX_CONNECTIONS);
-        let other_connections = config.database.max_connections as usize + metrics_connections;
+        let reserved_connections = config.database.max_connections as usize + metrics_connections;
         Ok(Self {
             state: Box::leak(Box::new(Shared {
                 authenticator,
                 tls,
-                connections: ConnectionLimit::within_descriptors(other_connections),
-                operations_connections: ConnectionLimit::new(operations::MAX_CONNECTIONS),
+                connections: ConnectionLimit::within_descriptors(reserved_connections),
+                operations_connections: ConnectionLimit::new(
+                    operations::MAX_CONNECTIONS,
+                    "find the clients that open so many to EXPERTISE_METRICS_LISTEN",
+                ),
                 limits: CallLimits::new(config.limits.max_inflight_bytes),
                 metrics: CallMetrics::new(),
                 health,

@@ -96,7 +96,7 @@ fn toml_reason(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().lines().next().unwrap_or("not TOML");
     let hint = match message {
         "duplicate key" => "set each key once",
-        _ => "a value other than a number, true or false needs quotes, as in listen = \"…\"",
+        _ => "a value other than a whole number, true or false needs quotes, as in listen = \"…\"",
     };
     match error.span().and_then(|span| text.get(..span.start)) {
         Some(before) => format!(

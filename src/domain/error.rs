@@ -48,7 +48,7 @@ pub enum Error {
         resource: SizedResource,
         limit: usize,
     },
-    /// The call needs more of a limit than other calls leave; metrics count it by this cause. Nothing was
+    /// The server has no capacity for the call. Metrics count rejected calls by this cause. Nothing was
     /// written.
     #[error("the server is overloaded")]
     Overloaded(&'static str),

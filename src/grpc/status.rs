@@ -44,6 +44,7 @@ impl From<Error> for Status {
             Error::WriteConflict(_) => status(ErrorReason::WriteConflict, message),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
             Error::Overloaded(cause) => {
+                // Only errors that reach the caller are rejections, unlike skipped checkpoints.
                 if let Some(call) = CallContext::current() {
                     call.limits
                         .rejected

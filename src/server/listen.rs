@@ -39,29 +39,35 @@ const MAX_SILENCE: Duration = Duration::from_secs(60);
 const MAX_CONNECTIONS: usize = 16 * 1024;
 /// The maximum number of file descriptors that the process requests from the system.
 const MAX_DESCRIPTORS: u64 = 64 * 1024;
-/// File descriptors for other purposes, such as the log and files, in addition to the database's.
+/// File descriptors for the log, files and listeners. Those for connections to the database and to the port
+/// for metrics are reserved in addition.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
 /// Limits the open connections.
 pub struct ConnectionLimit {
     pub limit: Limit,
+    /// What an operator can do when connections wait.
+    advice: &'static str,
     /// Whether connections are waiting, which is logged once.
     is_full: AtomicBool,
 }
 
 impl ConnectionLimit {
-    /// Limits connections to the number of file descriptors, less those for other connections. The
-    /// process raises its limit of descriptors.
-    pub fn within_descriptors(other_connections: usize) -> Self {
-        let reserved = RESERVED_DESCRIPTORS + other_connections as u64;
+    /// Limits connections to the number of file descriptors, except for the reserved ones. The process
+    /// raises its limit of descriptors.
+    pub fn within_descriptors(reserved_connections: usize) -> Self {
+        let reserved = RESERVED_DESCRIPTORS + reserved_connections as u64;
         let free = raise_descriptor_limit().saturating_sub(reserved);
         let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
-        Self::new(max.clamp(1, MAX_CONNECTIONS))
+        let max = max.clamp(1, MAX_CONNECTIONS);
+        Self::new(max, "check the limit of open files")
     }
 
-    pub fn new(max: usize) -> Self {
+    /// `advice` says what an operator can do when more connections wait.
+    pub fn new(max: usize, advice: &'static str) -> Self {
         Self {
             limit: Limit::new(max),
+            advice,
             is_full: AtomicBool::new(false),
         }
     }
@@ -73,11 +79,8 @@ impl ConnectionLimit {
             return permit;
         }
         if !self.is_full.swap(true, Relaxed) {
-            let max = self.limit.max();
-            warn!(
-                max,
-                "too many connections: new ones must wait; check the limit of open files"
-            );
+            let (max, advice) = (self.limit.max(), self.advice);
+            warn!(max, "too many connections: new ones must wait; {advice}");
         }
         self.limit.take(1).await
     }

@@ -3,6 +3,8 @@
 
 mod sampled;
 
+use std::time::Duration;
+
 use axum::{
     Router,
     extract::State,
@@ -21,10 +23,16 @@ use prometheus_client::{
 use tokio::net::TcpListener;
 use tonic::{service::Routes, transport::Server};
 
-use super::{Shared, health::HealthState, listen::incoming};
+use super::{MAX_HEADER_BYTES, Shared, health::HealthState, listen::incoming};
 
-/// The maximum number of open connections. More wait until others end, such as those that send nothing.
+/// The maximum number of open connections. More wait until others end.
 pub const MAX_CONNECTIONS: usize = 128;
+/// The maximum age of a connection, and then the time for its last response. Nobody can hold a connection
+/// for longer, so probes never wait for long.
+const MAX_CONNECTION_AGE: Duration = Duration::from_secs(5);
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The maximum number of concurrent requests on a connection of HTTP/2.
+const MAX_CONCURRENT_STREAMS: u32 = 10;
 /// The format of `/metrics`, regardless of what a request accepts.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -39,13 +47,18 @@ pub async fn serve(listener: TcpListener, state: &'static Shared) {
             StatusCode::NOT_FOUND,
             "there are /metrics, /livez and /readyz\n",
         ))
-        // Each connection serves one request, so idle connections do not accumulate.
+        // A connection of HTTP/1.1 serves one request, so idle connections do not accumulate.
         .layer(map_response(async |it: Response| {
             ([(CONNECTION, "close")], it)
         }))
         .with_state(state);
     let incoming = incoming(listener, state, &state.operations_connections, None);
-    let server = Server::builder().accept_http1(true);
+    let server = Server::builder()
+        .accept_http1(true)
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
+        .max_connection_age(MAX_CONNECTION_AGE)
+        .max_connection_age_grace(LAST_RESPONSE_TIMEOUT);
     let serving = server.serve_with_incoming(Routes::from(router), incoming);
     // It never ends by itself.
     let _ = serving.await;

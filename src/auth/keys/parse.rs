@@ -83,16 +83,21 @@ pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, String> {
     let set: Set =
         serde_json::from_slice(text).map_err(|_| "it is not JSON of the form {\"keys\": […]}")?;
     let mut reasons = BTreeSet::new();
-    let keys = set.keys.into_iter().map(web_key);
-    let keys = keys.filter_map(|key| key.map_err(|reason| reasons.insert(reason)).ok());
-    let keys: Vec<_> = keys.collect();
+    let mut keys = Vec::new();
+    for key in set.keys {
+        match web_key(key) {
+            Ok(key) => keys.push(key),
+            Err(reason) => drop(reasons.insert(reason)),
+        }
+    }
     if !keys.is_empty() {
         return Ok(keys);
     }
-    Err(match Vec::from_iter(reasons).join("; ") {
-        none if none.is_empty() => "it has no keys".to_owned(),
-        reasons => format!("it has no usable key: {reasons}"),
-    })
+    if reasons.is_empty() {
+        return Err("it has no keys".to_owned());
+    }
+    let reasons: Vec<_> = reasons.into_iter().collect();
+    Err(format!("it has no usable key: {}", reasons.join("; ")))
 }
 
 /// A key of a set, or why it is skipped.
@@ -124,9 +129,10 @@ fn web_key(value: Value) -> Result<Arc<Key>, &'static str> {
         let [n, e] = [n, e].map(|number| without_leading_zeros(number));
         decoding = DecodingKey::from_rsa_raw_components(n, e);
     }
-    let is_verifying = is_usable(algorithm, &decoding);
-    let usable = is_verifying.then(|| key(jwk.common.key_id, algorithm, decoding));
-    usable.ok_or(malformed)
+    match is_usable(algorithm, &decoding) {
+        true => Ok(key(jwk.common.key_id, algorithm, decoding)),
+        false => Err(malformed),
+    }
 }
 
 fn without_leading_zeros(number: &[u8]) -> &[u8] {
@@ -134,7 +140,8 @@ fn without_leading_zeros(number: &[u8]) -> &[u8] {
     number.get(zeros..).unwrap_or_default()
 }
 
-/// Whether the key can verify signatures of its algorithm.
+/// Whether the key passes the checks that are possible without a signature. Most Ed25519 points that are
+/// off the curve are not noticed.
 fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
     let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
     match (algorithm, key.kind()) {
@@ -144,7 +151,7 @@ fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
         (Algorithm::RS256, DecodingKeyKind::SecretOrDer(der)) => {
             MODULUS_BYTES.contains(&der.len().saturating_sub(DER_OVERHEAD_BYTES))
         }
-        // An agreement fails with a point that is not on the curve.
+        // ring checks points only in key agreements.
         (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
             let own = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new());
             let agreed =

@@ -14,7 +14,7 @@ use crate::domain::{
     decide::WriteContext,
     external_id::ExternalId,
     ids::{StepId, TaskId},
-    import::{Absent, Document, ImportContext, plan},
+    import::{Absent, Document, DocumentTask, ImportContext, plan},
     step::{Cost, NewStep, ReferencedTask, SentSubtask, Step, StepContent, StepKind, StepType},
     task::{NewTask, Task, TaskContent},
     text::Name,
@@ -63,6 +63,18 @@ enum TaskKey {
     ExternalId(ExternalId),
 }
 
+impl TaskKey {
+    fn new(subtask: &SentSubtask) -> Option<Self> {
+        match &subtask.external_id {
+            Some(id) => Some(Self::ExternalId(id.clone())),
+            None => subtask.guid.map(Self::Guid),
+        }
+    }
+}
+
+/// The tasks of all documents.
+type Targets<'d> = BTreeMap<TaskKey, &'d DocumentTask>;
+
 impl DocumentSet {
     /// Plans the import of each document as a new guide. Returns the task of each document, or why
     /// an import would refuse it.
@@ -71,12 +83,12 @@ impl DocumentSet {
         is_whole_account: bool,
         write: &WriteContext,
     ) -> (Self, Vec<Result<TaskId>>) {
-        let mut targets = BTreeSet::new();
+        let mut targets = Targets::new();
         for Document { task, .. } in documents.iter().flat_map(|(_, it)| it.all()) {
             let external_id = task.new.clone().and_then(|new| new.content.external_id);
             let external_id = external_id.map(TaskKey::ExternalId);
             let keys = task.guid.map(TaskKey::Guid).into_iter().chain(external_id);
-            targets.extend(keys);
+            targets.extend(keys.map(|key| (key, task)));
         }
         let mut set = Self {
             other_guides: if is_whole_account {
@@ -92,7 +104,7 @@ impl DocumentSet {
             if is_whole_account {
                 check_targets(document, &targets)?;
             }
-            set.plan(name, document, write)
+            set.plan(name, document, &targets, write)
         });
         let roots = planned.collect();
         refer_to_documents(&mut set.tasks, |_| true);
@@ -100,11 +112,18 @@ impl DocumentSet {
     }
 
     /// Plans the import of a document. Its subtask steps refer to stand-ins.
-    fn plan(&mut self, name: &str, document: &Document, write: &WriteContext) -> Result<TaskId> {
+    fn plan(
+        &mut self,
+        name: &str,
+        document: &Document,
+        targets: &Targets<'_>,
+        write: &WriteContext,
+    ) -> Result<TaskId> {
         let mut stand_ins = BTreeMap::new();
         for sent in document.subtask_targets() {
             let guid = sent.guid.unwrap_or_else(|| TaskId((write.new_id)()));
-            if let Some(new) = account_task(sent) {
+            let target = TaskKey::new(&sent).and_then(|key| targets.get(&key)?.new.clone());
+            if let Some(new) = target.or_else(|| account_task(sent)) {
                 let task = Task::create(new, None, write);
                 stand_ins.insert(guid, Task { guid, ..task });
             }
@@ -220,23 +239,19 @@ impl DocumentSet {
 }
 
 /// Refuses subtask steps whose tasks no document has.
-fn check_targets(document: &Document, targets: &BTreeSet<TaskKey>) -> Result<(), Violations> {
+fn check_targets(document: &Document, targets: &Targets<'_>) -> Result<(), Violations> {
     let mut violations = Violations::new();
     let steps = document.all_steps();
     for step in steps.filter(|step| step.fields.step_type() == Some(StepType::Subtask)) {
-        let (key, field, id) = match (&step.subtask.external_id, step.subtask.guid) {
-            (Some(id), _) => {
-                let key = TaskKey::ExternalId(id.clone());
-                (key, "subtask_external_id", "external id")
-            }
-            (None, Some(guid)) => (TaskKey::Guid(guid), "subtask_id", "id"),
-            (None, None) => continue,
+        let key = TaskKey::new(&step.subtask);
+        let (field, id) = match key.filter(|key| !targets.contains_key(key)) {
+            Some(TaskKey::Guid(_)) => ("subtask_id", "id"),
+            Some(TaskKey::ExternalId(_)) => ("subtask_external_id", "external id"),
+            None => continue,
         };
-        if !targets.contains(&key) {
-            let path = Path::root(&step.path);
-            let description = format!("is not the {id} of any task in these guides");
-            violations.add(&path.field(field), Reason::FieldInvalid, description);
-        }
+        let path = Path::root(&step.path);
+        let description = format!("is not the {id} of any task in these guides");
+        violations.add(&path.field(field), Reason::FieldInvalid, description);
     }
     violations.into_result()
 }

@@ -65,7 +65,7 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
     let counted = message.len().max(message::MAX_SMALL_BYTES);
     if decoded > counted {
         let elements = &state.limits.elements;
-        call.hold([elements.take_until(decoded, call.half_time()).await?]);
+        call.hold([elements.take_bytes_until(decoded, call.half_time()).await?]);
     }
     let permits = state
         .limits

@@ -48,7 +48,7 @@ pub async fn receive(
             if let Some(length) = length {
                 if length > MAX_SMALL_BYTES {
                     let limit = &call.limits.messages;
-                    call.hold([limit.take_until(length, call.half_time()).await?]);
+                    call.hold([limit.take_bytes_until(length, call.half_time()).await?]);
                 }
                 // The system provides the memory only as bytes arrive.
                 message.reserve(length.saturating_sub(message.len()));

@@ -42,8 +42,9 @@ pub fn plan_tasks(plan: ImportPlan) -> (TaskId, SourceTasks) {
     (imported.task.guid, tasks)
 }
 
-/// Makes subtask steps refer to tasks of documents instead of other tasks that these replace: those with
-/// the same external id, and those whose id in the document is one that `replaces`.
+/// Makes subtask steps refer to the tasks of documents instead of the tasks that these replace. A task of a
+/// document replaces the one with its external id, and the one with its id in the document if `replaces`
+/// accepts that id.
 pub fn refer_to_documents(tasks: &mut SourceTasks, replaces: impl Fn(&TaskId) -> bool) {
     let (mut by_id, mut by_external_id) = (BTreeMap::new(), BTreeMap::new());
     for GuideTask { task, origin, .. } in tasks.values() {
@@ -53,6 +54,7 @@ pub fn refer_to_documents(tasks: &mut SourceTasks, replaces: impl Fn(&TaskId) ->
         by_external_id.extend(external_id.map(|id| (id, target.clone())));
         by_id.extend(origin.guid.filter(&replaces).map(|id| (id, target)));
     }
+    // Stored tasks and stand-ins.
     for GuideTask { task, .. } in tasks.values().filter(|it| it.origin.is_none()) {
         let external_id = task.content.external_id.as_ref();
         if let Some(target) = external_id.and_then(|id| by_external_id.get(id)) {
