@@ -175,9 +175,13 @@ impl Failure {
         self.describes_its_violations()
     }
 
+    /// Asserts that each violation says what is wrong.
     #[track_caller]
-    fn describes_its_violations(&self) -> &Self {
+    pub fn describes_its_violations(&self) -> &Self {
         for violation in self.of_fields() {
+            assert!(!violation.description.is_empty(), "{violation:?}");
+        }
+        for violation in self.of_preconditions() {
             assert!(!violation.description.is_empty(), "{violation:?}");
         }
         self

@@ -166,16 +166,22 @@ async fn failures_of(case: Case, client: Client) -> Vec<String> {
         }
         let is_about_guide =
             matches!(action.verb.as_str(), "validate" | "preview") && action.subject().is_empty();
-        if let Some(account) = unstored
+        let asked_of_document = unstored
             .as_ref()
-            .filter(|_| is_about_guide && !action.asks_for("stored"))
-        {
+            .filter(|_| is_about_guide && !action.asks_for("stored"));
+        if let Some(account) = asked_of_document {
             let answer = account.answer(action, Some(&case.guide)).await;
             failures.extend(difference(action, "a document", answer));
         }
         if !action.asks_for("document") {
             let answer = stored.answer(action, None).await;
             failures.extend(difference(action, "a stored guide", answer));
+        } else if asked_of_document.is_none() {
+            let line = action.line;
+            failures.push(format!(
+                "line {line}, there is no document to {}",
+                action.verb
+            ));
         }
     }
     failures

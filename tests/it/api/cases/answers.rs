@@ -514,6 +514,7 @@ pub fn ignored(response: &Value) -> Vec<String> {
 /// What is wrong, and what the error names: the tasks or steps in the way, and where the request
 /// names one that is not there.
 pub fn refused(names: &Names<'_>, failure: &Failure) -> Vec<String> {
+    failure.describes_its_violations();
     let preconditions = failure.preconditions().into_iter();
     let mut lines: Vec<String> = preconditions
         .map(|(reason, subject)| format!("refused {reason} {}", names.of(subject)))

@@ -41,6 +41,11 @@ impl Action {
         WRITES.contains(&self.verb.as_str())
     }
 
+    /// Whether it is a call with an answer, and not a task of an account.
+    fn is_answered(&self) -> bool {
+        !matches!(&*self.verb, "other" | "stranger")
+    }
+
     pub fn asks_for(&self, flag: &str) -> bool {
         self.words.iter().any(|word| word == flag)
     }
@@ -99,7 +104,22 @@ pub fn cases(text: &str) -> Result<Vec<Case>, Wrong> {
             _ => return Err(line.wrong("expected `guide NAME` or `case NAME`")),
         }
     }
-    Ok(cases)
+    let expects_nothing = |case: &&Case| {
+        let answered: Vec<&Action> = case.actions.iter().filter(|it| it.is_answered()).collect();
+        answered.iter().all(|it| it.expected.is_empty())
+            || answered.last().is_some_and(|last| last.expected.is_empty())
+    };
+    match cases.iter().find(expects_nothing) {
+        Some(Case { line, name, .. }) => Err(Wrong {
+            line: *line,
+            what: format!("expected a line `-> …` at its end: {name}"),
+        }),
+        None if cases.is_empty() => Err(Wrong {
+            line: 1,
+            what: "expected a case".to_owned(),
+        }),
+        None => Ok(cases),
+    }
 }
 
 /// The number, indentation and text of each line that is not empty or a comment.
@@ -145,8 +165,9 @@ fn case(name: &str, line: &Line<'_>, guides: &Guides<'_>) -> Result<Case, Wrong>
             if actions.last().is_none_or(|last| last.verb == "other") {
                 actions.push(action("validate", "", line, guides)?);
             }
-            let asked = actions.last_mut();
-            asked.expect("an action").expected.push(rest.to_owned());
+            let asked = actions.last_mut().filter(|asked| asked.is_answered());
+            let asked = asked.ok_or_else(|| line.wrong("nothing answers a `stranger`"))?;
+            asked.expected.push(rest.to_owned());
         } else if VERBS.contains(&verb) || WRITES.contains(&verb) {
             actions.push(action(verb, rest, line, guides)?);
         } else if verb == "task" {

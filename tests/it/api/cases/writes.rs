@@ -13,6 +13,7 @@ use super::{
 };
 use crate::kit::{
     contract::{descriptor, message_of, proto_json},
+    failure::code_of,
     prelude::PRODUCT,
 };
 
@@ -36,6 +37,8 @@ impl Account {
             if !self.ids.values().any(|known| known == id) {
                 let new = self.ids.keys().filter(|name| name.starts_with(NEW));
                 let name = format!("{NEW}{}", new.count() + 1);
+                let sent = request.to_string();
+                assert!(!sent.contains(id), "{name} has an id of the caller: {sent}");
                 self.ids.insert(name, id.clone());
             }
         }
@@ -43,11 +46,15 @@ impl Account {
             ids: &self.ids,
             document: None,
         };
-        let changes = changes(&names, &before, &after);
+        let changes = changes(&names, &before, &after, &request);
+        for (id, _) in gone(&before, &after) {
+            self.assert_gone(id).await;
+        }
         self.seen = Some(after);
         let response = match answer {
             Ok(response) => proto_json(&response),
             Err(failure) => {
+                failure.is(code_of(failure.reason()), failure.reason());
                 let mut lines = answers::refused(&names, &failure);
                 if action.asks_for("hints") {
                     let violations = failure.violations().into_iter();
@@ -84,6 +91,18 @@ impl Account {
             }
         }
         lines
+    }
+
+    /// Asserts that no task or step has this id.
+    async fn assert_gone(&self, id: &str) {
+        let (call, reason) = match self.steps.contains(id) {
+            true => ("StepService/GetStep", "STEP_NOT_FOUND"),
+            false => ("TaskService/GetTask", "TASK_NOT_FOUND"),
+        };
+        match self.send(call, json!({"guid": id})).await {
+            Ok(found) => panic!("still there: {found:?}"),
+            Err(failure) => failure.is(code_of(reason), reason),
+        };
     }
 
     /// The call of a write, and its request.
@@ -262,8 +281,9 @@ fn change(value: &mut Value, id: &str, changes: &Value) -> bool {
 
 /// A line for each task and step that is new, changed or gone. Asserts that exactly what has
 /// changed has a new version.
-fn changes(names: &Names<'_>, before: &Contents, after: &Contents) -> Vec<String> {
+fn changes(names: &Names<'_>, before: &Contents, after: &Contents, request: &Value) -> Vec<String> {
     let mut lines = Vec::new();
+    let request = request.to_string();
     for (id, fields) in after {
         let known = before.iter().find(|(known, _)| known == id);
         let usual = usual_fields();
@@ -290,7 +310,10 @@ fn changes(names: &Names<'_>, before: &Contents, after: &Contents) -> Vec<String
             }
         }
         match known {
-            None => lines.push(format!("+ {}{line}", names.of(id))),
+            None => {
+                assert_is_made_by_the_server(fields, &request);
+                lines.push(format!("+ {}{line}", names.of(id)));
+            }
             Some((_, old)) => {
                 let name = names.of(id);
                 for version in VERSION {
@@ -304,11 +327,27 @@ fn changes(names: &Names<'_>, before: &Contents, after: &Contents) -> Vec<String
             }
         }
     }
-    let gone = before
-        .iter()
-        .filter(|(id, _)| after.iter().all(|(known, _)| known != id));
-    lines.extend(gone.map(|(id, _)| format!("- {}", names.of(id))));
+    lines.extend(gone(before, after).map(|(id, _)| format!("- {}", names.of(id))));
     lines
+}
+
+/// The tasks and steps that are no longer there.
+fn gone<'a>(
+    before: &'a Contents,
+    after: &'a Contents,
+) -> impl Iterator<Item = &'a (String, Map<String, Value>)> {
+    let is_gone = |(id, _): &&(String, _)| after.iter().all(|(known, _)| known != id);
+    before.iter().filter(is_gone)
+}
+
+/// Asserts that nothing that the system sets was taken from the request that made the resource.
+fn assert_is_made_by_the_server(fields: &Map<String, Value>, request: &str) {
+    let etag = fields["etag"].to_string();
+    assert!(etag.len() > 2 && !request.contains(&etag), "{fields:?}");
+    for time in ["created_ts", "modified_ts"] {
+        assert!(fields[time].as_str() > Some("2025"), "{fields:?}");
+    }
+    assert_eq!(fields["dirty_record"], true, "{fields:?}");
 }
 
 /// Fields of new tasks and steps that need no mention.
