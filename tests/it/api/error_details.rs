@@ -26,6 +26,16 @@ async fn at_most_fifty_violations_are_reported_and_the_cut_is_said(client: Clien
     let metadata = failure.metadata();
     assert_eq!(metadata["violations_shown"], violations.len().to_string());
     assert_eq!(metadata["violations_total"], "321");
+
+    let steps = vec![information_step(&Task::default(), "\0"); 60];
+    let failure = client.import(document("Many", steps)).await.refused();
+    let metadata = failure.metadata();
+    assert_eq!(
+        metadata["violations_shown"],
+        failure.violations().len().to_string()
+    );
+    assert_eq!(metadata["violations_total"], "60");
+    assert_eq!(client.all_tasks().await.len(), 1);
 }
 
 #[apply(on_one_database)]

@@ -1,5 +1,5 @@
 //! ExportTask. That an export imports onto itself and as a copy, and changes nothing else, is
-//! in `properties::import_export`.
+//! in `laws::import_export`.
 
 use std::sync::{
     Arc,

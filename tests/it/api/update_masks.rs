@@ -1,5 +1,5 @@
 //! Update masks. What an update by any mask leaves is held against a model in
-//! `properties::update_masks`. `tests/cases/updates.cases` has what is listed as ignored.
+//! `laws::update_masks`. `tests/cases/updates.cases` has what is listed as ignored.
 
 use crate::kit::prelude::*;
 

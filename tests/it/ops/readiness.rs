@@ -6,7 +6,10 @@ use std::{
 };
 
 use futures_util::stream;
-use tokio::{io::AsyncWriteExt, sync::oneshot};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::oneshot,
+};
 
 use super::begin_get_task;
 use crate::kit::{
@@ -56,6 +59,20 @@ async fn idle_connections_do_not_block_probes() {
     .await;
     drop(silent);
     assert_eq!(http_get(at, "/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn connections_without_a_whole_request_are_closed() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let closed = ["", "G"].map(async |sent| {
+        let at = server.metrics_address();
+        let mut connection = tokio::net::TcpStream::connect(at).await?;
+        connection.write_all(sent.as_bytes()).await?;
+        connection.read_to_end(&mut Vec::new()).await
+    });
+    let closed = futures_util::future::join_all(closed);
+    let closed = tokio::time::timeout(Duration::from_secs(30), closed).await;
+    closed.expect("they are closed in time");
 }
 
 #[tokio::test]

@@ -13,9 +13,12 @@ use super::{
 };
 use crate::kit::{
     contract::{descriptor, message_of, proto_json},
-    failure::code_of,
+    failure::{Failure, code_of},
     prelude::PRODUCT,
 };
+
+/// Usual fields that each task and step has.
+const ALWAYS: [&str; 3] = ["product_id", "published", "type"];
 
 /// The fields by id of each task, followed by those of its steps.
 pub type Contents = Vec<(String, Map<String, Value>)>;
@@ -55,6 +58,7 @@ impl Account {
             Ok(response) => proto_json(&response),
             Err(failure) => {
                 failure.is(code_of(failure.reason()), failure.reason());
+                self.assert_fits(&failure);
                 let mut lines = answers::refused(&names, &failure);
                 if action.asks_for("hints") {
                     let violations = failure.violations().into_iter();
@@ -73,6 +77,9 @@ impl Account {
                 return lines;
             }
         };
+        for name in ["task", "step"] {
+            self.assert_is_stored(&response[name], request.get("validate_only").is_some());
+        }
         let of_task = request.get("task").or(request.get("guid"));
         let revision = &response["revision"]["revision"];
         let revision = revision.as_str().or(response["previous_revision"].as_str());
@@ -91,6 +98,26 @@ impl Account {
             }
         }
         lines
+    }
+
+    /// Asserts that a task or step of a response is as it is stored, unless nothing was.
+    fn assert_is_stored(&self, shown: &Value, is_dry_run: bool) {
+        let mut stored = self.seen.iter().flatten();
+        let stored = stored.find(|(id, _)| shown["guid"] == **id);
+        if let (Value::Object(shown), Some((_, stored)), false) = (shown, stored, is_dry_run) {
+            assert_eq!(shown, stored, "the response differs from what is stored");
+        }
+    }
+
+    /// Asserts that an id that is taken is said to be that of a task or of a step.
+    fn assert_fits(&self, failure: &Failure) {
+        let resource = failure.details.resource_info();
+        let known = resource.filter(|it| self.ids.values().any(|id| *id == it.resource_name));
+        if let (Some(resource), "EXTERNAL_ID_TAKEN") = (known, failure.reason()) {
+            let is_step = self.steps.contains(&resource.resource_name);
+            let kind = if is_step { "Step" } else { "Task" };
+            assert_eq!(resource.resource_type, format!("expertise.v1.{kind}"));
+        }
     }
 
     /// Asserts that no task or step has this id.
@@ -305,7 +332,10 @@ fn changes(names: &Names<'_>, before: &Contents, after: &Contents, request: &Val
         let mut line = String::new();
         for name in fields_of_both {
             let (old, new) = (old.get(name), fields.get(name));
-            if old != new && !own.contains(&name.as_str()) && (known.is_some() || new.is_some()) {
+            if old != new
+                && !own.contains(&name.as_str())
+                && (known.is_some() || new.is_some() || ALWAYS.contains(&name.as_str()))
+            {
                 line += &answers::field(names, name, new.unwrap_or(&Value::Null));
             }
         }
