@@ -130,7 +130,7 @@ impl Account {
         }
         let answer = match action.verb.as_str() {
             "validate" => self.call("AnalysisService/ValidateTask", request).await,
-            "findings" => self.call("AnalysisService/ListFindings", request).await,
+            "findings" => self.all_findings(request).await,
             "preview" => self.call("AnalysisService/PreviewTask", request).await,
             _ => self.call("AnalysisService/ListReferences", request).await,
         };
@@ -145,6 +145,20 @@ impl Account {
             }
             "preview" => answers::preview(&names, &answer),
             _ => answers::references(&names, &answer),
+        }
+    }
+
+    /// The findings of all pages. On a busy machine, a page may end before it is full.
+    async fn all_findings(&self, mut request: Value) -> Result<Value, Failure> {
+        let mut found = Vec::new();
+        loop {
+            let call = self.call("AnalysisService/ListFindings", request.clone());
+            let page = call.await?;
+            found.extend(page["findings"].as_array().into_iter().flatten().cloned());
+            request["page_token"] = page["next_page_token"].clone();
+            if request["page_token"].as_str().is_none_or(str::is_empty) {
+                return Ok(json!({"findings": found}));
+            }
         }
     }
 
