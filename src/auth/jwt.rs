@@ -24,7 +24,7 @@ const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
 /// The response to a call without a token, and to a header that does not have the form of RFC 6750, such
 /// as a token without its scheme.
-const EXPECTED: &str =
+const BEARER_REQUIRED: &str =
     "authorization must be Bearer and a token: send it as metadata, `authorization: Bearer TOKEN`";
 /// The only response to tokens without a valid signature, because details would help an attacker.
 const REFUSED: &str = "authorization is not accepted: send a token that has not expired, from the issuer and for \
@@ -93,7 +93,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
     let value = match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),
         (Some(_), Some(_)) => return Err(refuse("authorization is sent more than once")),
-        (None, _) => return Err(Rejection::Missing(EXPECTED.into())),
+        (None, _) => return Err(Rejection::Missing(BEARER_REQUIRED.into())),
     };
     let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let parts = value.and_then(|value| value.split_once(' '));
@@ -102,7 +102,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
         Some((_, token)) if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
         Some(_) | None => {
             log("authorization is not Bearer, one space and a token");
-            Err(Rejection::Invalid(EXPECTED.into()))
+            Err(Rejection::Invalid(BEARER_REQUIRED.into()))
         }
     }
 }

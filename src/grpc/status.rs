@@ -44,7 +44,8 @@ impl From<Error> for Status {
             Error::WriteConflict(_) => status(ErrorReason::WriteConflict, message),
             Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
             Error::Overloaded(cause) => {
-                // Only errors that reach the caller are rejections, unlike skipped checkpoints.
+                // Counted here, because an error that does not reach the caller is not a rejection. For
+                // example, a checkpoint may be skipped.
                 if let Some(call) = CallContext::current() {
                     call.limits
                         .rejected

@@ -162,7 +162,7 @@ impl Source for Tls {
                 bytes.extend(ca_certificates);
                 let clients = WebPkiClientVerifier::builder(Arc::new(roots)).build();
                 #[allow(clippy::expect_used)]
-                let clients = clients.expect("`pem` has found a CA");
+                let clients = clients.expect("`pem` accepts only files with a usable CA");
                 ServerConfig::builder().with_client_cert_verifier(clients)
             }
         };

@@ -3,14 +3,17 @@
 
 use crate::kit::prelude::*;
 
+/// A guide with a linked observation, which manages a task for each of these keys.
+async fn given_managing_guide(client: &Client, keys: &[String]) -> Task {
+    let values = keys.iter().map(|key| (key.as_str(), key.as_str()));
+    let values: Vec<(&str, &str)> = values.collect();
+    client.given_guide(vec![linked_observation(&values)]).await
+}
+
 #[apply(on_both_databases)]
 async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {
     let keys: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
-    let values: Vec<(&str, &str)> = keys
-        .iter()
-        .map(|key| (key.as_str(), key.as_str()))
-        .collect();
-    let made = client.given_guide(vec![linked_observation(&values)]).await;
+    let made = given_managing_guide(&client, &keys).await;
     assert_eq!(made.steps.len(), 1_001);
     let titles = client.step_titles(&made.guid).await;
     assert_eq!(titles[1..], keys);
@@ -24,11 +27,7 @@ async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {
 #[apply(on_both_databases)]
 async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
     let keys: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
-    let values: Vec<(&str, &str)> = keys
-        .iter()
-        .map(|key| (key.as_str(), key.as_str()))
-        .collect();
-    let made = client.given_guide(vec![linked_observation(&values)]).await;
+    let made = given_managing_guide(&client, &keys).await;
     let mut sent = client.exported(&made.guid).await;
     for value in &mut sent.steps[0].feedback_config[0].values {
         value.task_json = None;

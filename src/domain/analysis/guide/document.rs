@@ -54,7 +54,7 @@ pub fn refer_to_documents(tasks: &mut SourceTasks, replaces: impl Fn(&TaskId) ->
         by_external_id.extend(external_id.map(|id| (id, target.clone())));
         by_id.extend(origin.guid.filter(&replaces).map(|id| (id, target)));
     }
-    // Stored tasks and stand-ins.
+    // Tasks that are not of a document, but have the external id of one.
     for GuideTask { task, .. } in tasks.values().filter(|it| it.origin.is_none()) {
         let external_id = task.content.external_id.as_ref();
         if let Some(target) = external_id.and_then(|id| by_external_id.get(id)) {
