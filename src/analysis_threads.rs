@@ -16,7 +16,7 @@ use tracing::warn;
 use crate::{
     call_context::{CallContext, WorkMemory},
     domain::{
-        Error, Result,
+        Error, Overload, Result,
         analysis::{NEVER, StopSignal},
     },
 };
@@ -109,7 +109,7 @@ impl AnalysisThreads {
         });
         if let Err(error) = thread {
             warn!(%error, "no thread for an analysis could be started: check the limit of threads");
-            return Err(Error::Overloaded("threads"));
+            return Err(Error::Overloaded(Overload::Threads));
         }
         let result = result.await.map_err(|_| panicked())?;
         result.ok_or(Error::CallOver)

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     call_limits::{CallLimits, KIB, Limit, Permit},
-    domain::{Error, Result, SizedResource, caller::Caller},
+    domain::{Error, Overload, Result, SizedResource, caller::Caller},
 };
 
 /// Up to this size, a message is converted in less than a millisecond, so other calls on the same
@@ -291,7 +291,7 @@ impl WorkMemory {
     /// not fit into the memory that other calls leave.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let more = self.limits.memory.try_take(bytes);
-        let more = more.ok_or(Error::Overloaded("memory"))?;
+        let more = more.ok_or(Error::Overloaded(Overload::Memory))?;
         match &mut self.permit {
             Some(permit) => permit.merge(more),
             none => *none = Some(more),

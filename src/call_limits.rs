@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    ops::Deref,
     sync::{Arc, Mutex, PoisonError},
     thread,
 };
@@ -13,7 +14,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::domain::{Error, Result, ids::AccountId};
+use crate::domain::{Error, Overload, Result, ids::AccountId};
 
 /// The maximum number of calls that are worked on concurrently. The database takes fewer, so more
 /// calls would only wait there, where nothing checks their deadlines.
@@ -93,7 +94,7 @@ impl Limit {
     /// Waits for bytes of a large message or its elements. After `until`, fails with `Overloaded`.
     pub async fn take_bytes_until(&self, bytes: usize, until: Instant) -> Result<Permit> {
         let permit = timeout_at(until, self.take(bytes)).await;
-        permit.map_err(|_| Error::Overloaded("memory"))
+        permit.map_err(|_| Error::Overloaded(Overload::Memory))
     }
 }
 
@@ -140,23 +141,22 @@ impl CallLimits {
             turns: Limit::new(processors.saturating_sub(1).max(1)),
             rejected: RejectedCalls::default(),
         };
-        for cause in [
-            "memory",
-            "queue_full",
-            "queue_timeout",
-            "threads",
-            "waits_full",
-        ] {
-            drop(limits.rejected.get_or_create(&[("cause", cause)]));
+        for cause in (0..).map_while(Overload::from_repr) {
+            drop(limits.rejected_calls(cause));
         }
         Box::leak(Box::new(limits))
+    }
+
+    /// The calls that were rejected for this cause.
+    pub fn rejected_calls(&self, cause: Overload) -> impl Deref<Target = Counter> {
+        self.rejected.get_or_create(&[("cause", cause.into())])
     }
 
     /// Takes the permits of a new call of the account, or rejects it.
     pub fn take_call_permits(&self, account: &AccountId) -> Result<[Permit; 2]> {
         let of_account = self.account_calls(account);
         let places = (self.calls.all.try_take(1)).zip(of_account.all.try_take(1));
-        let (all, of_account) = places.ok_or(Error::Overloaded("queue_full"))?;
+        let (all, of_account) = places.ok_or(Error::Overloaded(Overload::QueueFull))?;
         Ok([all, of_account])
     }
 
@@ -173,7 +173,7 @@ impl CallLimits {
             [of_account, self.calls.in_work.take(1).await]
         };
         let permits = timeout_at(until, permits).await;
-        permits.map_err(|_| Error::Overloaded("queue_timeout"))
+        permits.map_err(|_| Error::Overloaded(Overload::QueueTimeout))
     }
 
     fn account_calls(&self, account: &AccountId) -> CallCounts {

@@ -37,4 +37,6 @@ pub mod translation_work;
 pub mod validation;
 pub mod violation;
 
-pub use error::{Contention, Error, Missing, Outage, Precondition, Result, SizedResource};
+pub use error::{
+    Contention, Error, Missing, Outage, Overload, Precondition, Result, SizedResource,
+};

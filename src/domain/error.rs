@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use strum_macros::{FromRepr, IntoStaticStr};
+
 use super::{
     external_id::{ExternalId, TakenId},
     history::{RevisionAlias, RevisionName},
@@ -48,15 +50,31 @@ pub enum Error {
         resource: SizedResource,
         limit: usize,
     },
-    /// The server has no capacity for the call. Metrics count rejected calls by this cause. Nothing was
-    /// written.
-    #[error("the server is overloaded")]
-    Overloaded(&'static str),
+    /// The server has no capacity for the call. Nothing was written.
+    #[error("the server is overloaded: {0}")]
+    Overloaded(Overload),
     #[error("{0}")]
     Unavailable(Outage),
     /// A bug or corrupt data. The text is one of a fixed set, never the driver's text.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// What the server lacks for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, IntoStaticStr, thiserror::Error)]
+#[repr(u8)]
+#[strum(serialize_all = "snake_case")]
+pub enum Overload {
+    #[error("other calls hold the memory that this one needs")]
+    Memory,
+    #[error("too many calls are in progress")]
+    QueueFull,
+    #[error("too many calls came before this one")]
+    QueueTimeout,
+    #[error("the system has no thread left for an analysis")]
+    Threads,
+    #[error("too many calls wait for changes")]
+    WaitsFull,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

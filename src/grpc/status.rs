@@ -47,10 +47,7 @@ impl From<Error> for Status {
                 // Counted here, because an error that does not reach the caller is not a rejection. For
                 // example, a checkpoint may be skipped.
                 if let Some(call) = CallContext::current() {
-                    call.limits
-                        .rejected
-                        .get_or_create(&[("cause", cause)])
-                        .inc();
+                    call.limits.rejected_calls(cause).inc();
                 }
                 status(ErrorReason::Overloaded, message)
             }

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{Account, Store};
 use crate::domain::{
-    Error, Result,
+    Error, Overload, Result,
     change_feed::{FeedCursor, FeedStart},
     ids::{AccountId, TaskId},
     page::PageSize,
@@ -195,7 +195,7 @@ impl FeedWatch {
         let place = match self.places.try_acquire_owned() {
             Ok(place) if self.feed.news.receiver_count() <= MAX_ACCOUNT_WAITING => place,
             Err(TryAcquireError::Closed) => return Ok(None),
-            _ => return Err(Error::Overloaded("waits_full")),
+            _ => return Err(Error::Overloaded(Overload::WaitsFull)),
         };
         // Drops the sender, so that `wait_for` fails at shutdown.
         let (scan, mut news, mut wakes) = (self.feed.scan, self.news, self.wakes);
