@@ -19,7 +19,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use clap::{Parser, ValueEnum};
 
 use calls::Call;
-use kit::command::binary;
+use kit::child::binary;
 use load::{Load, Measured};
 use servers::{Server, Testbed};
 use table::Row;

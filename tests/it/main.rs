@@ -14,9 +14,15 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
+#[macro_use]
+mod databases;
+
 mod api;
 mod cli;
+mod command;
+mod fixture;
 mod ignored_tests;
 mod laws;
 mod layers;
 mod ops;
+mod prelude;

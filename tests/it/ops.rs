@@ -8,6 +8,7 @@ pub mod collector;
 mod concurrent_writes;
 mod contended_rows;
 mod documentation;
+pub mod exposition;
 mod health_and_reflection;
 mod http2_framing;
 mod log;

@@ -1,118 +1,16 @@
 //! Calls of the [catalogue] over the wire: what their requests need in an account, and marks in
 //! their texts.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe};
-
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt, future::ready, stream};
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as Field};
 use serde_json::Value;
 use tonic::Status;
 
 use super::{
-    catalogue::{Entry, Values, catalogue, changed, entry},
-    client::Client,
+    catalogue::{Values, catalogue},
     contract::{self, message_of, proto_json},
 };
-
-/// How many calls are tested concurrently, each in its own accounts.
-const CONCURRENT: usize = 6;
-
-/// The names of requests that read less than another of the same call.
-const PARTIAL: [&str; 7] = [
-    "both",
-    "filtered",
-    "first",
-    "full",
-    "next",
-    "suppressed",
-    "two",
-];
-
-/// Runs a check for every call of the catalog. A failure does not stop the others.
-pub async fn each_call(check: impl AsyncFn(&'static str, &'static Entry)) {
-    let checks = stream::iter(&catalogue().calls).map(|(call, entry)| {
-        let check = AssertUnwindSafe(check(call, entry)).catch_unwind();
-        async move { check.await.is_err().then_some(call.as_str()) }
-    });
-    let failed = checks.buffer_unordered(CONCURRENT).filter_map(ready);
-    let failed: Vec<&str> = failed.collect().await;
-    assert!(failed.is_empty(), "failed, as said above: {failed:?}");
-}
-
-/// An account with what requests need.
-pub struct Fixture {
-    pub client: Client,
-    pub values: Values,
-}
-
-impl Fixture {
-    /// Makes in a new account what this request needs.
-    pub async fn of(client: &Client, request: &Value) -> Self {
-        Self::marked(&client.other_account(), Some(request), &Mark::NONE).await
-    }
-
-    /// Makes in the account what this request needs, or else every resource.
-    pub async fn marked(client: &Client, request: Option<&Value>, mark: &Mark) -> Self {
-        let send = async |call: &str, message| client.send_bytes(call, message).await;
-        let values = prepare(request, mark, send).await;
-        let client = client.clone();
-        Self { client, values }
-    }
-
-    /// Makes what a request of an entry needs, and the request.
-    pub async fn with_request(client: &Client, call: &str, name: &str) -> (Self, Value) {
-        let base = entry(call).base(name);
-        let fixture = Self::of(client, base).await;
-        let request = fixture.request(base);
-        (fixture, request)
-    }
-
-    /// The request with what its placeholders stand for.
-    pub fn request(&self, base: &Value) -> Value {
-        catalogue().expand(base, &self.values)
-    }
-
-    /// The request after a merge patch.
-    pub fn changed(&self, request: &Value, change: &Value) -> Value {
-        changed(request.clone(), &self.request(change))
-    }
-
-    pub async fn send(&self, call: &str, request: &Value) -> Result<Value, Status> {
-        let message = contract::request(call, request.clone()).into();
-        let answer = self.client.send_bytes(call, message).await?;
-        Ok(response(call, &answer))
-    }
-
-    /// What the account, which has every resource, can read, except the end of its changes.
-    pub async fn contents(&self) -> Contents {
-        let mut contents = Contents::new();
-        for (call, entry) in catalogue().calls.iter().filter(|(_, it)| !it.writes) {
-            // What a document has is not in the account.
-            let requests = entry.requests.iter().filter(|(name, it)| {
-                let is_partial = match name.as_str() {
-                    "example" => entry.requests.contains_key("all"),
-                    name => PARTIAL.contains(&name),
-                };
-                !is_partial && it.get("document").is_none()
-            });
-            for (name, base) in requests {
-                let read = format!("{call} @{name}");
-                let response = self.send(call, &self.request(base)).await;
-                let mut response = response.unwrap_or_else(|status| panic!("{read}: {status:?}"));
-                for name in ["next_cursor", "caught_up"] {
-                    response.as_object_mut().expect("a message").remove(name);
-                }
-                contents.insert(read, response);
-            }
-        }
-        contents
-    }
-}
-
-/// What an account can read, by call and request.
-pub type Contents = BTreeMap<String, Value>;
 
 /// The response of a call as JSON, whose fields have their names in the proto files.
 pub fn response(call: &str, answer: &[u8]) -> Value {

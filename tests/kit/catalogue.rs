@@ -59,41 +59,15 @@ pub struct Entry {
     #[serde(default)]
     bases: BTreeMap<String, Value>,
     #[serde(default)]
-    names: Vec<Value>,
+    pub names: Vec<Value>,
     #[serde(default)]
-    fields: BTreeMap<String, Vec<Value>>,
+    pub fields: BTreeMap<String, Vec<Value>>,
     #[serde(default)]
     pub refused: Vec<Refusal>,
     /// How a repeated request id and a dry run are tested.
     #[serde(default)]
     pub repeat: Vec<Repeat>,
     pub pages: Option<Pages>,
-}
-
-/// A field that names something in the account, and the outcomes when it is not there.
-#[derive(Debug)]
-pub struct NamingField {
-    /// Its path; `.*` at its end: every such field below.
-    path: String,
-    pub kinds: Vec<String>,
-    pub request: String,
-    /// The outcome for a foreign or absent id: a reason, or `OK`.
-    pub absent: String,
-    pub malformed: String,
-    /// The outcome for an empty text.
-    pub empty: Option<String>,
-}
-
-/// Values that a field accepts, and values that it refuses.
-#[derive(Debug)]
-pub struct FieldRule {
-    /// A path such as `step.tags[0]`.
-    pub path: String,
-    pub accepted: Vec<Value>,
-    pub refused: Vec<Value>,
-    pub reason: String,
-    /// The violation; `*` at its end: at the place or below it.
-    pub place: String,
 }
 
 #[derive(Deserialize)]
@@ -128,75 +102,11 @@ fn example() -> String {
     "example".to_owned()
 }
 
-impl NamingField {
-    fn parse(text: &str) -> Self {
-        let (field, outcomes) = text.split_once(" -> ").expect(text);
-        let mut words = field.split(' ');
-        let mut outcomes = outcomes.split(", ").map(str::to_owned);
-        Self {
-            path: words.next().expect(text).to_owned(),
-            kinds: words
-                .next()
-                .expect(text)
-                .split(',')
-                .map(str::to_owned)
-                .collect(),
-            request: words
-                .next()
-                .map_or_else(example, |name| name.replace('@', "")),
-            absent: outcomes.next().expect(text),
-            malformed: outcomes.next().expect(text),
-            empty: outcomes.next(),
-        }
-    }
-
-    pub fn covers(&self, path: &str) -> bool {
-        match self.path.strip_suffix('*') {
-            Some(start) => path.starts_with(start),
-            None => path == self.path,
-        }
-    }
-}
-
 impl Entry {
-    /// The fields that name something in the account.
-    pub fn names(&self) -> Vec<NamingField> {
-        let names = catalogue().expand_list(&self.names, &Values::new());
-        let names = names.iter().filter_map(Value::as_str);
-        names.map(NamingField::parse).collect()
-    }
-
-    /// The requests with rules for their fields.
-    pub fn fields(&self, values: &Values) -> Vec<(&str, Vec<FieldRule>)> {
-        let rules = |rules: &[Value]| {
-            let rules = catalogue().expand_list(rules, values);
-            rules.into_iter().map(FieldRule::from).collect()
-        };
-        let fields = self.fields.iter();
-        fields
-            .map(|(name, of)| (name.as_str(), rules(of)))
-            .collect()
-    }
-
     /// A request, or a base of rules.
     pub fn base(&self, name: &str) -> &Value {
         let found = self.requests.get(name).or_else(|| self.bases.get(name));
         found.unwrap_or_else(|| panic!("no request {name}"))
-    }
-}
-
-impl From<Value> for FieldRule {
-    fn from(rule: Value) -> Self {
-        let text = |index: usize| rule[index].as_str().map(str::to_owned);
-        let list = |index: usize| rule[index].as_array().expect("a list of values").clone();
-        let path = text(0).expect("a path");
-        Self {
-            accepted: list(1),
-            refused: list(2),
-            reason: text(3).expect("a reason"),
-            place: text(4).unwrap_or_else(|| path.clone()),
-            path,
-        }
     }
 }
 
@@ -288,7 +198,7 @@ impl Catalogue {
     }
 
     /// The expanded items. A text that stands for a list is replaced by its items.
-    fn expand_list(&self, items: &[Value], values: &Values) -> Vec<Value> {
+    pub fn expand_list(&self, items: &[Value], values: &Values) -> Vec<Value> {
         let items = items
             .iter()
             .flat_map(|item| match self.expand(item, values) {

@@ -1,7 +1,11 @@
-//! Child processes that never outlive the test that started them.
+//! The binary, and child processes that never outlive the test that started them.
 
 use std::{
+    env,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
     process::{Child, Command, ExitStatus},
+    sync::mpsc::{Receiver, channel},
     thread,
     time::Duration,
 };
@@ -12,6 +16,21 @@ use super::{
     deadline::poll_for,
     scratch::{Scratch, WatchdogEntry},
 };
+
+/// The binary that the tests run: `EXPERTISE_TEST_BINARY`, or the binary of this build.
+pub fn binary() -> PathBuf {
+    let named = env::var_os("EXPERTISE_TEST_BINARY");
+    named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
+}
+
+/// Removes the settings of this process from the environment of the command.
+pub fn remove_settings(command: &mut Command) {
+    for (variable, _) in env::vars_os() {
+        if variable.to_string_lossy().starts_with("EXPERTISE_") {
+            command.env_remove(variable);
+        }
+    }
+}
 
 /// A child process. It is killed when this is dropped, and by the watchdog when
 /// this process dies.
@@ -93,4 +112,23 @@ impl Drop for SupervisedChild {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The lines of an output with their ends. They are read as they come, to the end, because writes of the
+/// command fail without a reader.
+pub fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        loop {
+            let mut line = Vec::new();
+            let read = output.read_until(b'\n', &mut line).unwrap_or(0);
+            let line = String::from_utf8_lossy(&line).into_owned();
+            if read == 0 {
+                break;
+            }
+            let _ = sender.send(line);
+        }
+    });
+    lines
 }

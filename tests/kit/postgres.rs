@@ -16,9 +16,9 @@ use sqlx::{Connection, PgConnection};
 
 use super::{
     child::{EndSignal, SupervisedChild},
-    databases::runtime,
     deadline::WAIT_TIMEOUT,
     missing::cannot_run_without,
+    runtime::in_a_runtime,
     scratch::Scratch,
     sql::SqlConnection,
 };
@@ -327,14 +327,4 @@ fn with_database(url: &str, name: &str) -> String {
 /// Executes statements in the database of this URL.
 pub fn execute(url: &str, sql: &str) {
     in_a_runtime(async { SqlConnection::open(url).await.execute(sql).await });
-}
-
-/// Runs a future on its own thread, because the caller may be in a runtime.
-pub fn in_a_runtime<T: Send>(future: impl Future<Output = T> + Send) -> T {
-    std::thread::scope(|scope| {
-        scope
-            .spawn(|| runtime().block_on(future))
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }

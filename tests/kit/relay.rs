@@ -13,7 +13,7 @@ use tokio::{
     sync::watch,
 };
 
-use super::databases::runtime;
+use super::runtime::runtime;
 
 /// The message CommandComplete of PostgreSQL after a COMMIT: its kind, its length, and the command.
 const COMMITTED: &[u8] = b"C\0\0\0\x0bCOMMIT\0";

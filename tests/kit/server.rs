@@ -19,11 +19,9 @@ use tokio::{
 };
 
 use super::{
-    child::{EndSignal, SupervisedChild},
+    child::{EndSignal, SupervisedChild, binary, lines_of, remove_settings},
     client::{Client, connect},
-    command::{binary, lines_of, remove_settings},
-    deadline::{WAIT_TIMEOUT, in_time, until},
-    exposition::Exposition,
+    deadline::{WAIT_TIMEOUT, in_time},
     scratch::Scratch,
 };
 
@@ -178,25 +176,6 @@ impl TestServer {
     /// Where metrics are.
     pub fn metrics_address(&self) -> SocketAddr {
         self.find_metrics_address().expect("a server with metrics")
-    }
-
-    pub async fn metrics(&self) -> Exposition {
-        let (code, text) = http_get(self.metrics_address(), "/metrics").await;
-        assert_eq!(code, 200, "{text}");
-        Exposition::parse(&text)
-    }
-
-    /// Waits until the metrics fulfil the condition.
-    pub async fn wait_for_metrics(
-        &self,
-        what: &str,
-        condition: impl Fn(&Exposition) -> bool,
-    ) -> Exposition {
-        until(what, async || Some(self.metrics().await).filter(&condition)).await
-    }
-
-    pub fn start_line(&self) -> &str {
-        &self.start_line
     }
 
     /// Its process id.

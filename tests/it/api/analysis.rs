@@ -6,10 +6,7 @@ mod limits;
 mod options;
 mod pages;
 
-use crate::{
-    api::cases::guide,
-    kit::{contract::shown, prelude::*},
-};
+use crate::{api::cases::guide, kit::contract::shown, prelude::*};
 
 /// A guide without findings.
 const CLEAN: &str = "ask light: on, off

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use prost_reflect::DynamicMessage;
 use serde_json::json;
 
-use crate::kit::{contract::descriptor, prelude::*};
+use crate::{kit::contract::descriptor, prelude::*};
 
 mod account;
 mod answers;

@@ -2,7 +2,7 @@
 
 use prost_types::Duration as ProtoDuration;
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 mod copy;
 mod expiry;

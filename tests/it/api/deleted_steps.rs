@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 async fn restored(client: &Client, guid: &str) -> (Step, Placement) {
     let restored = client.restore_step(guid).await.accepted();

@@ -1,6 +1,6 @@
 //! Dependencies: groups and conditions that are kept and that are refused.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 async fn create(client: &Client, dependencies: DependencyGroup) -> Result<Task, tonic::Status> {
     let sent = task("Conditional").with_dependencies(dependencies);

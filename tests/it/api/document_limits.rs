@@ -1,7 +1,7 @@
 //! The limits of a document hold for what is stored, so that every export can be read and
 //! imported again.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use futures_util::future::join_all;
 use prost_types::{Struct, Value, value::Kind};
 

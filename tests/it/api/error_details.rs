@@ -1,6 +1,6 @@
 //! Errors: their codes, reasons and details, their order and their limits.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// All texts of the error.
 fn words(failure: &Failure) -> String {

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// A guide with full steps, managed tasks that manage others, and subtask steps that
 /// refer to tasks inside, above and outside of it.

@@ -2,7 +2,7 @@
 
 mod races;
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn ids_differ_by_every_byte(client: Client) {

@@ -1,6 +1,6 @@
 //! Safe repetition of calls: request ids, etags and dry runs.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 mod every_call;
 mod expiry;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*};
 
-use crate::kit::{
+use crate::{
+    kit::random_writes::{self, Write},
     prelude::*,
-    random_writes::{self, Write},
 };
 
 fn item(work: &IndexWork) -> IndexedItem {

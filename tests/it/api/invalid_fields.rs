@@ -3,15 +3,20 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{
-    calls::{Fixture, each_call},
-    catalogue::{Entry, FieldRule, Values, catalogue},
-    contract,
+use crate::{
+    fixture::{Fixture, each_call},
+    kit::{
+        catalogue::{Entry, Values, catalogue},
+        contract,
+    },
     prelude::*,
 };
 
 mod every_text;
 mod json;
+mod rules;
+
+use rules::FieldRule;
 
 #[apply(on_both_databases)]
 async fn every_field_accepts_and_refuses_what_its_rules_say(client: Client) {

@@ -1,8 +1,8 @@
 //! Large bodies, to their limit, byte for byte.
 
-use crate::kit::{
+use crate::{
+    kit::server::{Settings, TestServer},
     prelude::*,
-    server::{Settings, TestServer},
 };
 use futures_util::future::join_all;
 use tokio::sync::Mutex;

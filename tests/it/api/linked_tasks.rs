@@ -1,7 +1,7 @@
 //! Tasks that the values of an observation manage: many of them. `tests/cases/linked_tasks.cases` has
 //! what writes make of a few.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// A guide with a linked observation, which manages a task for each of these keys.
 async fn given_managing_guide(client: &Client, keys: &[String]) -> Task {

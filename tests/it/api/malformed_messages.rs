@@ -1,13 +1,13 @@
 //! Bytes that no client library would send. `stress::fuzz` sends many more.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
 use serde_json::json;
 
-use crate::kit::{
-    calls::each_call,
-    server::{TestServer, in_memory},
+use crate::{
+    fixture::each_call,
+    kit::server::{TestServer, in_memory},
 };
 
 /// A length-delimited field.

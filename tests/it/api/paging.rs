@@ -1,8 +1,8 @@
 //! Pages of lists: their sizes, their order, and which tokens are valid.
 
-use crate::kit::{
+use crate::{
+    kit::server::{TestServer, in_memory},
     prelude::*,
-    server::{TestServer, in_memory},
 };
 
 mod concurrent_changes;

@@ -2,7 +2,7 @@
 //!
 //! `cargo insta review`, or `INSTA_UPDATE=always cargo test`, accepts intended changes.
 
-use crate::kit::{prelude::*, snapshot};
+use crate::{kit::snapshot, prelude::*};
 use serde_json::{Value, json};
 
 /// Compares with the snapshot of this name, the same one on every database.

@@ -1,6 +1,6 @@
 //! The history of guides.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 mod aliases;
 mod automatic;

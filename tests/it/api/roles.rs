@@ -1,6 +1,6 @@
 //! RoleService.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.list_roles(0, "").await.accepted();

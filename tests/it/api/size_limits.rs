@@ -1,8 +1,8 @@
 //! What would not fit into the largest message is not stored, and not read to be returned.
 
-use crate::kit::{
+use crate::{
+    kit::server::{Settings, TestServer},
     prelude::*,
-    server::{Settings, TestServer},
 };
 
 /// The largest message that is stored here, in bytes.

@@ -1,6 +1,6 @@
 //! The place of a new step, and the order of a task's steps.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 async fn task_with_steps(client: &Client, titles: &[&str]) -> (Task, Vec<String>) {
     let task = client.given_task(task("Ordered")).await;

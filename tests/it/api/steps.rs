@@ -1,6 +1,6 @@
 //! Steps: which fields are stored, by type.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use serde_json::json;
 async fn a_task(client: &Client) -> Task {
     client.given_task(task("Guide")).await

@@ -2,7 +2,7 @@
 
 mod external_ids;
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn twenty_references_are_named(client: Client) {

@@ -1,6 +1,6 @@
 //! Tasks: which fields are stored, and which the system sets.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn a_created_task_gets_a_version_7_guid(client: Client) {

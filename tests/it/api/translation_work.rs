@@ -1,7 +1,7 @@
 //! ListTranslationWork lists every resource whose translation is missing or outdated,
 //! and no other.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use serde_json::json;
 
 mod concurrent_edits;

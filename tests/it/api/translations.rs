@@ -1,6 +1,6 @@
 //! Translations in tasks and steps: language tags, rows and locks.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use std::collections::BTreeMap;
 
 fn in_languages(names: &[&str]) -> Task {

@@ -1,7 +1,7 @@
 //! Update masks. What an update by any mask leaves is held against a model in
 //! `laws::update_masks`. `tests/cases/updates.cases` has what is listed as ignored.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn what_is_sent_as_it_is_stored_is_not_listed(client: Client) {

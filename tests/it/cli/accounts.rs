@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 
 use super::terminal::answered;
-use crate::kit::{
+use crate::{
     command::{Cli, Command, binary_text, command, text},
-    databases::{postgres, runtime},
+    databases::postgres,
+    kit::{
+        runtime::runtime,
+        scratch::Scratch,
+        server::{Settings, TestServer},
+        sql::SqlConnection,
+    },
     prelude::*,
-    scratch::Scratch,
-    server::{Settings, TestServer},
-    sql::SqlConnection,
 };
 
 /// Fills an account: managed tasks, translations, conditions, roles, revisions with an alias, a

@@ -5,11 +5,8 @@ use std::{collections::HashMap, fs, path::Path};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::kit::{
-    apply,
-    command::{Cli, CommandOutput},
-    on_both_databases,
-};
+use crate::command::{Cli, CommandOutput};
+use macro_rules_attribute::apply;
 
 /// Another account on the same server.
 fn other_account(cli: &Cli) -> Cli {

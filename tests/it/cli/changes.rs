@@ -9,11 +9,14 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{
-    command::{Cli, CommandOutput, Says, binary, remove_settings, text},
-    postgres::free_port,
+use crate::{
+    command::{Cli, CommandOutput, Says, text},
+    kit::{
+        child::{binary, remove_settings},
+        postgres::free_port,
+        relay::Relay,
+    },
     prelude::*,
-    relay::Relay,
 };
 use rustix::process::Signal;
 

@@ -1,11 +1,10 @@
 //! Samples of docs/command-line.md are what the commands do.
 
-use crate::kit::{
-    apply,
+use crate::{
     command::{Cli, example_guide, text},
-    on_one_database,
-    snapshot::number_ids,
+    kit::snapshot::number_ids,
 };
+use macro_rules_attribute::apply;
 
 const PAGE: &str = include_str!("../../../docs/command-line.md");
 

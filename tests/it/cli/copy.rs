@@ -3,12 +3,15 @@
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
 use super::accounts::fill;
-use crate::kit::{
+use crate::{
     command::{Cli, Command, CommandOutput, Says, command},
-    databases::{postgres, runtime},
-    scratch::Scratch,
-    server::{Settings, TestServer},
-    sql::SqlConnection,
+    databases::postgres,
+    kit::{
+        runtime::runtime,
+        scratch::Scratch,
+        server::{Settings, TestServer},
+        sql::SqlConnection,
+    },
 };
 
 /// Runs commands against a server on a database.

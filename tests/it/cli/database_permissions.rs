@@ -3,11 +3,13 @@
 
 use std::{fs, path::Path};
 
-use crate::kit::{
+use crate::{
     command::{Command, command},
-    postgres::{execute, shared_cluster},
+    kit::{
+        postgres::{execute, shared_cluster},
+        server::{Settings, TestServer},
+    },
     prelude::*,
-    server::{Settings, TestServer},
 };
 
 /// A migrated database, and the user of its servers.

@@ -5,12 +5,14 @@ use std::{fs, os::unix::fs::PermissionsExt, sync::OnceLock};
 
 use sqlx::{Connection, Executor, SqliteConnection};
 
-use crate::kit::{
+use crate::{
     command::{Says, command},
-    databases::runtime,
-    postgres::{Cluster, Stop, execute},
+    kit::{
+        postgres::{Cluster, Stop, execute},
+        runtime::runtime,
+        sql::SqlConnection,
+    },
     prelude::*,
-    sql::SqlConnection,
 };
 
 /// The line of a server that did not start on this database, and ended with this code.

@@ -5,7 +5,7 @@ use std::fs;
 use roxmltree::{Document, Node};
 use serde_json::{Value, json};
 
-use crate::kit::command::{command, example_guide};
+use crate::command::{command, example_guide};
 
 /// The numbers of attributes.
 fn numbers<const N: usize>(node: &Node<'_, '_>, names: [&str; N]) -> [f32; N] {

@@ -1,10 +1,12 @@
 //! `expertise health`, as containers call it.
 
-use crate::kit::{
+use crate::{
     command::command,
-    deadline::{WAIT_TIMEOUT, poll_for},
-    postgres::{Cluster, Stop},
-    server::{Settings, TestServer},
+    kit::{
+        deadline::{WAIT_TIMEOUT, poll_for},
+        postgres::{Cluster, Stop},
+        server::{Settings, TestServer},
+    },
 };
 
 #[test]

@@ -13,11 +13,8 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::kit::{
-    apply,
-    command::{Cli, Says, command, text},
-    on_both_databases,
-};
+use crate::command::{Cli, Says, command, text};
+use macro_rules_attribute::apply;
 use rustix::process::Signal;
 
 /// Files of small guides. Every seventh is the same as the one before.

@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::kit::{
-    apply,
-    command::{Cli, CommandOutput, command, example_guide, text},
-    on_one_database,
-};
+use crate::command::{Cli, CommandOutput, command, example_guide, text};
+use macro_rules_attribute::apply;
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";
 

@@ -6,10 +6,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::databases::{assert_refused_with, block_on, cluster, url};
 use crate::{
-    kit::{
-        command::{Says, command},
-        postgres::execute,
-    },
+    command::{Says, command},
+    kit::postgres::execute,
     ops::authentication::certificates::{self, Authority, Pair},
 };
 

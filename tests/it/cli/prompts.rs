@@ -4,11 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::kit::{
-    apply,
-    command::{Cli, Says, example_guide, text},
-    on_one_database,
-};
+use crate::command::{Cli, Says, example_guide, text};
+use macro_rules_attribute::apply;
 
 #[apply(on_one_database)]
 fn delete_deletes_with_consent_only(cli: Cli) {

@@ -6,7 +6,7 @@ use super::scripted_service::{
     Reply::{self, Cut, CutForEver, Done, Error},
     ScriptedService,
 };
-use crate::kit::command::{CommandOutput, Says, command};
+use crate::command::{CommandOutput, Says, command};
 
 const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
 

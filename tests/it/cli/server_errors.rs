@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::scripted_service::{Reply, ScriptedService};
-use crate::kit::command::{CommandOutput, command};
+use crate::command::{CommandOutput, command};
 
 /// Each control character becomes a space.
 const TEXT: &str = "red \u{1b}[31m\ntext\u{202e}";

@@ -5,7 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::kit::command::{Cli, binary_text, remove_settings};
+use crate::{
+    command::{Cli, binary_text},
+    kit::child::remove_settings,
+};
 
 /// A command of the shell that runs in a terminal, with no setting from this process.
 pub fn in_terminal(command: &str, environment: &[(&str, &str)]) -> Command {

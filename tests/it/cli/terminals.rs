@@ -6,11 +6,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::terminal::{in_terminal, shown_in};
-use crate::kit::{
-    apply,
-    command::{Cli, Says, binary_text, example_guide},
-    on_one_database,
-};
+use crate::command::{Cli, Says, binary_text, example_guide};
+use macro_rules_attribute::apply;
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::{
+    command::{Command, command},
     kit::{
-        command::{Command, command},
         deadline::until_true,
         server::{Setting, TestServer, in_memory},
     },

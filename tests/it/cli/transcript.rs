@@ -19,11 +19,14 @@ use snapbox::{
 };
 use tempfile::TempDir;
 
-use crate::kit::{
-    command::{CommandOutput, binary, example_guide, shell},
+use crate::{
+    command::{CommandOutput, example_guide, shell},
     databases::Database,
-    scratch::Scratch,
-    server::{Settings, TestServer},
+    kit::{
+        child::binary,
+        scratch::Scratch,
+        server::{Settings, TestServer},
+    },
 };
 
 /// With the value `overwrite`, the printed output replaces the output on the pages.

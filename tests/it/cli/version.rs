@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::kit::command::command;
+use crate::command::command;
 
 /// The commit and the schema that the version names.
 fn version() -> (String, String) {

@@ -3,5 +3,6 @@
 
 mod equal_guids;
 mod every_field;
+mod naming_field;
 mod other_account;
 mod response;

@@ -3,12 +3,14 @@
 
 use proptest::collection::vec;
 
-use crate::kit::{
-    databases::{Database, runtime},
+use crate::{
+    databases::{Database, properties},
+    kit::{
+        random_writes::{self, Write, write},
+        runtime::runtime,
+        snapshot::{message, number_ids},
+    },
     prelude::*,
-    properties,
-    random_writes::{self, Write, write},
-    snapshot::{message, number_ids},
 };
 
 const CASES: u32 = 10;

@@ -8,8 +8,8 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-use crate::kit::{
-    contract::{descriptor, json as json_of},
+use crate::{
+    kit::contract::{descriptor, json as json_of},
     prelude::*,
 };
 

@@ -1,6 +1,9 @@
 //! An export equals the import, and importing it changes nothing.
 
-use crate::kit::{contract::descriptor, prelude::*, sample::answer as answer_of};
+use crate::{
+    kit::{contract::descriptor, sample::answer as answer_of},
+    prelude::*,
+};
 use proptest::{
     collection::vec,
     prelude::*,

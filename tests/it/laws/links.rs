@@ -8,11 +8,13 @@ use proptest::collection::vec;
 use prost_reflect::DynamicMessage;
 use tonic::Status;
 
-use crate::kit::{
-    links::{State, links_are_consistent},
+use crate::{
+    kit::{
+        links::{State, links_are_consistent},
+        random_writes::{Kind, Write, write},
+        snapshot,
+    },
     prelude::*,
-    random_writes::{Kind, Write, write},
-    snapshot,
 };
 
 /// The reasons with which a random write may be refused.

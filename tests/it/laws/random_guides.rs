@@ -10,7 +10,7 @@ use proptest::{
 };
 use prost_types::{Value, value::Kind as Json};
 
-use crate::kit::{prelude::*, sample};
+use crate::{kit::sample, prelude::*};
 
 /// The value of a variable; `None` if it is not answered.
 pub type Known = Option<Json>;

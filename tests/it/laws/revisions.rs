@@ -9,9 +9,9 @@ use crate::{
     api::revisions::exported,
     kit::{
         links::links_are_consistent,
-        prelude::*,
         random_writes::{self, Kind, Write, write},
     },
+    prelude::*,
 };
 
 const LANGUAGES: [&str; 3] = ["de", "fr", "nl"];

@@ -3,30 +3,30 @@
 
 use sqlx::{Connection, PgConnection};
 
-use crate::kit::{
+use crate::{
     command::command,
-    databases::{Database, DatabaseTest, postgres, runtime},
+    databases::{
+        Database, DatabaseTest, postgres,
+        statement_log::{self, read_account_fault, shape, statement, written_account_fault},
+    },
+    fixture::Fixture,
+    kit::{calls::Mark, runtime::runtime},
     prelude::*,
-    statement_log::{self, read_account_fault, shape, statement, written_account_fault},
 };
 
 #[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn statements_on_every_tenant_table_are_checked() {
-    let write_every_table = |client: Client| async move {
-        client.given_role("Support").await;
-        let conditions = all_of(vec![when("a", "=", "1")]);
-        let new = task("Task").with_dependencies(conditions.clone());
-        let new = new.translated("de", task_translation("Aufgabe"));
-        let task = client.given_task(new).await;
-        let step = information_step(&task, "Step")
-            .with_body("body")
-            .depending_on(conditions)
-            .translated("de", step_translation("Schritt"));
-        let create = create_step_request(step).with(|it| it.request_id = unknown_guid());
-        client.call(create).await.accepted();
+    let every_resource = |client: Client| async move {
+        let fixture = Fixture::marked(&client, None, &Mark::NONE).await;
+        fixture.contents().await;
+        let translated = fixture.values["step"].as_str().expect("a step");
+        client.delete_step(translated).await.accepted();
+        let request = create_task_request(task("Once"));
+        let request = request.with(|it| it.request_id = unknown_guid());
+        client.call(request).await.accepted();
     };
-    write_every_table.run_on(Database::Postgres);
+    every_resource.run_on(Database::Postgres);
     let Some((tenant_tables, statements)) = statement_log::checked() else {
         return;
     };

@@ -1,7 +1,7 @@
 //! The order of a task's steps during changes. `deleted_steps` has the law that inserts, deletions
 //! and restores behave like those of a list.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use proptest::{collection::vec, prelude::*, sample::Index};
 
 /// Deletes a step or inserts one behind it, or appends one, by a call and in the list.

@@ -1,7 +1,7 @@
 //! After any history of edits, translations, locks and automatic writes, the listed
 //! work is the model's.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use proptest::{collection::vec, prelude::*};
 use std::collections::{BTreeMap, BTreeSet};
 

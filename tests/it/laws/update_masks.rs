@@ -12,13 +12,11 @@ use serde_json::{Map, Value, json};
 use tonic::Status;
 
 use crate::{
-    kit::{
-        contract::{descriptor, json as json_of},
-        prelude::*,
-    },
+    kit::contract::{descriptor, json as json_of},
     laws::every_field::{
         Resource, content_fields, dynamic, is_fixed, remove_unlinked, typed, value,
     },
+    prelude::*,
 };
 
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];

@@ -19,11 +19,13 @@ use tonic::{Request, Status, metadata::AsciiMetadataValue};
 use tonic_types::StatusExt;
 
 use self::{key_server::KeyServer, tokens::SECRET};
-use crate::kit::{
-    client::Client,
-    deadline,
+use crate::{
+    kit::{
+        client::Client,
+        deadline,
+        server::{Settings, TestServer, in_memory},
+    },
     prelude::*,
-    server::{Settings, TestServer, in_memory},
 };
 
 /// What the modules here import.

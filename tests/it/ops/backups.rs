@@ -13,11 +13,13 @@ use std::{
 
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::kit::{
-    postgres::{Cluster, execute},
+use crate::{
+    kit::{
+        postgres::{Cluster, execute},
+        scratch::Scratch,
+        server::{TestServer, with_metrics},
+    },
     prelude::*,
-    scratch::Scratch,
-    server::{TestServer, with_metrics},
 };
 
 const WRITERS: usize = 4;

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::kit::{
-    postgres::Cluster,
+use crate::{
+    kit::{
+        postgres::Cluster,
+        relay::Relay,
+        server::{Settings, TestServer},
+    },
     prelude::*,
-    relay::Relay,
-    server::{Settings, TestServer},
 };
 
 /// How long PostgreSQL's answers take, so that a BEGIN is pending for a while.

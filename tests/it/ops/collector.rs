@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status, async_trait, transport::Server};
 
-use crate::kit::{databases::runtime, deadline::in_time};
+use crate::kit::{deadline::in_time, runtime::runtime};
 
 /// Receives spans and keeps them.
 pub struct Collector {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 64;

@@ -6,14 +6,16 @@ use std::iter;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinHandle;
 
-use crate::kit::{
-    client,
+use crate::{
     databases::postgres,
-    deadline::until,
-    links::links_are_consistent,
+    kit::{
+        client,
+        deadline::until,
+        links::links_are_consistent,
+        server::{CHANGES_RETENTION, Settings, TestServer, with_metrics},
+        sql::SqlConnection,
+    },
     prelude::*,
-    server::{CHANGES_RETENTION, Settings, TestServer, with_metrics},
-    sql::SqlConnection,
 };
 
 /// A server on a database of its own.

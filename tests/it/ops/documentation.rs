@@ -8,11 +8,11 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    kit::{
+    kit::server::{TestServer, with_metrics},
+    ops::{
+        authentication::{certificates::Authority, tokens::SECRET},
         exposition::Family,
-        server::{TestServer, with_metrics},
     },
-    ops::authentication::{certificates::Authority, tokens::SECRET},
 };
 
 const PAGE: &str = "docs/operations.md";

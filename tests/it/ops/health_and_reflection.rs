@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use crate::kit::{
-    http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
+use crate::{
+    kit::{
+        http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
+        server::{TestServer, in_memory},
+    },
     prelude::*,
-    server::{TestServer, in_memory},
 };
 use prost::Message;
 use prost_types::FileDescriptorProto;

@@ -3,11 +3,13 @@
 use http::Method;
 use prost::Message;
 
-use crate::kit::{
-    http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
+use crate::{
+    kit::{
+        http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
+        scratch::Scratch,
+        server::{Settings, TestServer, http_answer, in_memory},
+    },
     prelude::*,
-    scratch::Scratch,
-    server::{Settings, TestServer, http_answer, in_memory},
 };
 
 const GET: &str = "/expertise.v1.TaskService/GetTask";

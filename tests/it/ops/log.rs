@@ -6,14 +6,16 @@ use prost::Message;
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-use crate::kit::{
+use crate::{
     command::Says,
     databases::postgres,
-    deadline::{until, until_true},
-    postgres::{Cluster, Stop, execute},
+    kit::{
+        deadline::{until, until_true},
+        postgres::{Cluster, Stop, execute},
+        scratch::Scratch,
+        server::{Settings, TestServer},
+    },
     prelude::*,
-    scratch::Scratch,
-    server::{Settings, TestServer},
 };
 
 #[tokio::test]

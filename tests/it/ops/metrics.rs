@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use super::{begin_get_task, begin_get_task_with, call_unknown_path};
-use crate::kit::{
+use crate::{
     command::Says,
     databases::postgres,
-    exposition::Exposition,
+    kit::server::{TestServer, http_answer, http_get, in_memory, with_metrics},
+    ops::exposition::Exposition,
     prelude::*,
-    server::{TestServer, http_answer, http_get, in_memory, with_metrics},
 };
 
 /// What the metrics of every gRPC server call a method of TaskService.

@@ -5,12 +5,14 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use crate::kit::{
-    deadline::until,
-    postgres::Cluster,
+use crate::{
+    kit::{
+        deadline::until,
+        postgres::Cluster,
+        server::{Settings, TestServer},
+        sql::SqlConnection,
+    },
     prelude::*,
-    server::{Settings, TestServer},
-    sql::SqlConnection,
 };
 
 /// A commit on the primary returns once the standby shows it.

@@ -12,12 +12,14 @@ use tokio::{
 };
 
 use super::begin_get_task;
-use crate::kit::{
-    deadline,
-    postgres::{Cluster, Stop, execute},
+use crate::{
+    kit::{
+        deadline,
+        postgres::{Cluster, Stop, execute},
+        scratch::Scratch,
+        server::{TestServer, http_get, with_metrics},
+    },
     prelude::*,
-    scratch::Scratch,
-    server::{TestServer, http_get, with_metrics},
 };
 
 #[tokio::test]

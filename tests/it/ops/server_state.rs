@@ -11,10 +11,12 @@ use super::authentication::{
     key_server::KeyServer,
     tokens::{Signer, claims, key_set},
 };
-use crate::kit::{
-    deadline::until,
+use crate::{
+    kit::{
+        deadline::until,
+        server::{TestServer, with_metrics},
+    },
     prelude::*,
-    server::{TestServer, with_metrics},
 };
 
 const KEYS_READ: &str = "expertise_token_keys_read_timestamp_seconds";
@@ -46,7 +48,7 @@ async fn the_process_is_described_by_the_usual_names() {
 async fn open_connections_are_counted() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let open = |count| {
-        move |metrics: &crate::kit::exposition::Exposition| {
+        move |metrics: &crate::ops::exposition::Exposition| {
             metrics.sum("expertise_connections", &[]) == count
         }
     };

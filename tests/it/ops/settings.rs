@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::kit::command::{Says, binary_text, command, shell};
+use crate::command::{Says, binary_text, command, shell};
 use rustix::process::Signal;
 
 /// A wait that reaches it has hung.

@@ -10,7 +10,7 @@ use rustix::{
 };
 use tokio::task::JoinSet;
 
-use crate::kit::{command::command, prelude::*};
+use crate::{command::command, prelude::*};
 
 const WRITES: usize = 48;
 

@@ -10,13 +10,15 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use crate::kit::{
+use crate::{
     command::{RunningCommand, Says, command},
-    deadline::until,
-    postgres::{Cluster, Stop, free_port, shared_cluster},
+    kit::{
+        deadline::until,
+        postgres::{Cluster, Stop, free_port, shared_cluster},
+        relay::Relay,
+        server::http_get,
+    },
     prelude::*,
-    relay::Relay,
-    server::http_get,
 };
 use rustix::process::Signal;
 

@@ -1,11 +1,13 @@
 //! How many statements calls take: a bounded number, however large a guide is. The bounds are
 //! generous. They find calls that send a statement for each step.
 
-use crate::kit::{
-    calls::Fixture,
-    catalogue::catalogue,
+use crate::{
+    fixture::Fixture,
+    kit::{
+        catalogue::catalogue,
+        server::{TestServer, with_metrics},
+    },
     prelude::*,
-    server::{TestServer, with_metrics},
 };
 
 /// No call on a small guide takes more statements than this.

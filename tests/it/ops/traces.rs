@@ -6,11 +6,13 @@ use futures_util::{StreamExt, future::ready, stream};
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use super::collector::{Collector, attributes, hex};
-use crate::kit::{
+use crate::{
     command::{Says, command},
-    postgres::free_port,
+    kit::{
+        postgres::free_port,
+        server::{Settings, TestServer, with_metrics},
+    },
     prelude::*,
-    server::{Settings, TestServer, with_metrics},
 };
 
 const CREATE: &str = "expertise.v1.TaskService/CreateTask";

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use tokio::{task::JoinSet, time::timeout};
 use tonic::Request;
 
-use crate::kit::{
-    deadline::{until, until_true},
-    exposition::Exposition,
+use crate::{
+    kit::{
+        deadline::{until, until_true},
+        scratch::Scratch,
+        server::{Settings, TestServer, with_metrics},
+        sql::SqlConnection,
+    },
+    ops::exposition::Exposition,
     prelude::*,
-    scratch::Scratch,
-    server::{Settings, TestServer, with_metrics},
-    sql::SqlConnection,
 };
 
 const WRITES: usize = 8;

@@ -1,7 +1,7 @@
 //! Documents that are not stored.
 
 use super::{CLEAN, named, of_rule};
-use crate::{api::cases::guide, kit::prelude::*};
+use crate::{api::cases::guide, prelude::*};
 
 const LAMP: &str = "ask light: off, on\ninfo dark ? light = off";
 

@@ -1,6 +1,6 @@
 //! The guides in `examples/guides`.
 
-use crate::{api::import_task::example_guides, kit::prelude::*};
+use crate::{api::import_task::example_guides, prelude::*};
 
 #[apply(on_both_databases)]
 async fn the_example_guides_have_no_error(client: Client) {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{CLEAN, fact, named, of_rule, of_variable, rules, validated};
-use crate::{api::cases::guide, kit::prelude::*};
+use crate::{api::cases::guide, prelude::*};
 
 /// There is no finding about `nobody`, because an observation that was not read may set it.
 #[apply(on_both_databases)]

@@ -1,7 +1,7 @@
 //! The list of rules, and options whose effect is not in the answer about one guide.
 
 use super::named;
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 const RULES: [(&str, Severity); 30] = {
     use Severity::{Error, Info, Warning};

@@ -1,7 +1,7 @@
 //! Pages, fingerprints and ids of findings, previews and references.
 
 use super::{named, of_variable};
-use crate::{api::cases::guide, kit::prelude::*};
+use crate::{api::cases::guide, prelude::*};
 
 /// Observations that nothing reads, and an end.
 fn unused(names: &[&str]) -> String {

@@ -10,9 +10,11 @@ use super::{
     notation::{Action, named},
     writes::Contents,
 };
-use crate::kit::{
-    contract::{self, descriptor, message_of},
-    failure::Failure,
+use crate::{
+    kit::{
+        contract::{self, descriptor, message_of},
+        failure::Failure,
+    },
     prelude::Client,
 };
 

@@ -11,9 +11,11 @@ use super::{
     answers::{self, Names},
     notation::{Action, NEW, content, named},
 };
-use crate::kit::{
-    contract::{descriptor, message_of, proto_json},
-    failure::{Failure, code_of},
+use crate::{
+    kit::{
+        contract::{descriptor, message_of, proto_json},
+        failure::{Failure, code_of},
+    },
     prelude::PRODUCT,
 };
 

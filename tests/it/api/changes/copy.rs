@@ -8,10 +8,12 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, Value};
 use prost_types::Timestamp;
 
-use crate::kit::{
-    contract::descriptor,
+use crate::{
+    kit::{
+        contract::descriptor,
+        random_writes::{Write, write},
+    },
     prelude::*,
-    random_writes::{Write, write},
 };
 
 /// What follows from other fields, or is told in another way.

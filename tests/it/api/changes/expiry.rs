@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use crate::kit::{
+use crate::{
     command::Cli,
     databases::postgres,
-    deadline::until,
-    postgres::copy_database,
+    kit::{
+        deadline::until,
+        postgres::copy_database,
+        scratch::Scratch,
+        server::{CHANGES_RETENTION, TestServer, with_metrics},
+        sql::SqlConnection,
+    },
     prelude::*,
-    scratch::Scratch,
-    server::{CHANGES_RETENTION, TestServer, with_metrics},
-    sql::SqlConnection,
 };
 
 /// Writes until the server deletes old changes.

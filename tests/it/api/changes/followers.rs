@@ -14,12 +14,14 @@ use tokio::task::JoinSet;
 use tonic::Request;
 
 use super::copy::Copy;
-use crate::kit::{
+use crate::{
+    kit::{
+        relay::Relay,
+        rng::Rng,
+        server::{TestServer, with_metrics},
+        sql::SqlConnection,
+    },
     prelude::*,
-    relay::Relay,
-    rng::Rng,
-    server::{TestServer, with_metrics},
-    sql::SqlConnection,
 };
 
 const WRITERS_OF_A_SERVER: usize = 3;

@@ -6,11 +6,13 @@ use prost_types::Duration as ProtoDuration;
 use tokio::task::JoinHandle;
 use tonic::Request;
 
-use crate::kit::{
-    deadline::{in_time, until},
+use crate::{
+    kit::{
+        deadline::{in_time, until},
+        server::{TestServer, with_metrics},
+        sql::SqlConnection,
+    },
     prelude::*,
-    server::{TestServer, with_metrics},
-    sql::SqlConnection,
 };
 
 fn waiting(cursor: &str, seconds: i64) -> ListChangesRequest {

@@ -1,6 +1,6 @@
 //! Many clients assign one external id concurrently. One task or step gets it.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 const CLIENTS: usize = 16;
 const TAKEN: &str = "EXTERNAL_ID_TAKEN";

@@ -3,12 +3,15 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{
-    calls::{Contents, Fixture, Mark, each_call},
-    catalogue::{Entry, Refusal, Repeat},
-    contract::message_of,
+use crate::{
+    fixture::{Contents, Fixture, each_call},
+    kit::{
+        calls::Mark,
+        catalogue::{Entry, Refusal, Repeat},
+        contract::message_of,
+        snapshot::number_ids,
+    },
     prelude::*,
-    snapshot::number_ids,
 };
 
 const REQUEST_ID: &str = "request_id";

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use super::create;
-use crate::kit::{
+use crate::{
+    kit::{
+        server::{Settings, TestServer},
+        sql::SqlConnection,
+    },
     prelude::*,
-    server::{Settings, TestServer},
-    sql::SqlConnection,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);

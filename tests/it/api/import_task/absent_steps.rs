@@ -1,6 +1,6 @@
 //! Steps of a task that its new document does not list.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn twenty_absent_steps_are_named(client: Client) {

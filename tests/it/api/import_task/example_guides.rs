@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 fn directory() -> PathBuf {

@@ -1,6 +1,6 @@
 //! Documents of a task that exists.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 async fn guide(client: &Client, titles: &[&str]) -> Task {
     client.given_guide(document_steps(titles)).await

@@ -1,8 +1,8 @@
 //! What an import says that it did, and the guide that a dry run shows.
 
-use crate::kit::{
+use crate::{
+    kit::server::{Settings, TestServer},
     prelude::*,
-    server::{Settings, TestServer},
 };
 
 fn dry(request: &ImportTaskRequest) -> ImportTaskRequest {

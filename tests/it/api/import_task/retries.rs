@@ -1,6 +1,6 @@
 //! Imports that are repeated, made at once, or fail midway.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// A guide with a linked question.
 fn sample() -> TaskDocument {

@@ -1,6 +1,6 @@
 //! A task has at most 10,000 steps, counting the wiring steps that an import adds.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// An observation that manages the task of a document.
 fn observation_of(inner: TaskDocument) -> Step {

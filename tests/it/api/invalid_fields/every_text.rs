@@ -7,13 +7,10 @@ use prost_reflect::{DynamicMessage, Kind, Value};
 
 use super::contract::message_of;
 use crate::{
-    kit::{
-        calls::{Fixture, each_call, response},
-        catalogue::Entry,
-        contract,
-        prelude::*,
-    },
+    fixture::{Fixture, each_call},
+    kit::{calls::response, catalogue::Entry, contract},
     laws::field_paths::{FieldPath, field_paths},
+    prelude::*,
 };
 
 /// More code points than any text but a body may have.

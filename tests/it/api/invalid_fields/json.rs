@@ -5,8 +5,10 @@ use serde_json::json;
 
 use super::every_text::{Requests, reasons_at};
 use crate::{
-    kit::{calls::each_call, contract::field_value, prelude::*},
+    fixture::each_call,
+    kit::contract::field_value,
     laws::field_paths::{FieldPath, field_paths},
+    prelude::*,
 };
 
 /// Deeper than JSON may be.

@@ -1,6 +1,6 @@
 //! Paging while the list changes between two pages.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 async fn page_of(client: &Client, task: &Task, token: &str) -> (Vec<String>, String) {
     let request = ListStepsRequest {

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tonic::Status;
 
-use crate::kit::{
-    calls::response,
-    catalogue::{Entry, Values, catalogue, changed},
-    contract::{self, message_of, methods},
+use crate::{
+    kit::{
+        calls::response,
+        catalogue::{Entry, Values, catalogue, changed},
+        contract::{self, message_of, methods},
+    },
     prelude::*,
 };
 

@@ -1,6 +1,6 @@
 //! Filters of ListTasks.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 fn of(product: i64, published: i32, role: AccessLevel) -> Task {
     Task {

@@ -1,8 +1,8 @@
 //! Pages and the largest message.
 
-use crate::kit::{
+use crate::{
+    kit::server::{TestServer, in_memory},
     prelude::*,
-    server::{TestServer, in_memory},
 };
 
 const LIMIT: usize = 64 * 1024;

@@ -1,6 +1,6 @@
 //! Paging over the steps of a task while all of them get new places.
 
-use crate::kit::{prelude::*, sample};
+use crate::{kit::sample, prelude::*};
 
 async fn page_of(
     client: &Client,

@@ -1,7 +1,7 @@
 //! Aliases of revisions.
 
 use super::{given_guide, numbers, retitle};
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn an_alias_moves_and_is_removed(client: Client) {

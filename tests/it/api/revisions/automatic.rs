@@ -1,10 +1,12 @@
 //! Revisions that the server makes by itself.
 
 use super::{deleted_tasks, exported, given_guide, numbers, retitle};
-use crate::kit::{
+use crate::{
+    kit::{
+        server::{Settings, TestServer},
+        sql::SqlConnection,
+    },
     prelude::*,
-    server::{Settings, TestServer},
-    sql::SqlConnection,
 };
 
 async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse {

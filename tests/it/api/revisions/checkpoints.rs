@@ -5,14 +5,15 @@ use std::{collections::BTreeMap, time::Duration};
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 use super::{exported, given_guide, publish, retitle};
-use crate::kit::{
-    at_once::at_once,
-    databases::runtime,
-    prelude::*,
-    random_writes::{self, Kind, Write},
-    scratch::Scratch,
-    server::{Settings, TestServer, with_metrics},
-    sql::SqlConnection,
+use crate::{
+    kit::{
+        random_writes::{self, Kind, Write},
+        runtime::runtime,
+        scratch::Scratch,
+        server::{Settings, TestServer, with_metrics},
+        sql::SqlConnection,
+    },
+    prelude::{at_once::at_once, *},
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);

@@ -1,6 +1,6 @@
 //! CompareRevisions.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 #[apply(on_both_databases)]
 async fn pages_hold_all_differences(client: Client) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 
 use super::exported;
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 const UPDATERS: usize = 8;
 const UPDATES: usize = 12;

@@ -1,7 +1,7 @@
 //! RestoreRevision.
 
 use super::given_guide;
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// A guide that is deleted; the id of the task that it has managed, which is left, with a step; and
 /// the revision that brings the guide back.

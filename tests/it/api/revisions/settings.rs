@@ -4,11 +4,13 @@
 use std::time::{Duration, Instant};
 
 use super::{deleted_tasks, exported, given_guide, numbers, publish, retitle};
-use crate::kit::{
-    databases::runtime,
-    deadline::until,
+use crate::{
+    kit::{
+        deadline::until,
+        runtime::runtime,
+        server::{Setting, Settings, TestServer, in_memory},
+    },
     prelude::*,
-    server::{Setting, Settings, TestServer, in_memory},
 };
 
 /// Runs a test on a server with these settings.

@@ -1,6 +1,6 @@
 //! Subtask steps that name their tasks by external ids.
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// A step that only names its task by an external id.
 fn naming(id: &str) -> Step {

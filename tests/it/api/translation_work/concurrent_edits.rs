@@ -2,7 +2,7 @@
 //! no row made from an old source counts as current.
 
 use super::{DE, row_of_step, row_of_task, state, unlocked_name, unlocked_title, work_on};
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;

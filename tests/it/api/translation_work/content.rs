@@ -1,7 +1,7 @@
 //! The content of an item of work.
 
 use super::work_on;
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use std::collections::BTreeSet;
 
 /// The digest of the step's current texts.

@@ -1,7 +1,7 @@
 //! Bodies at their limit, on the way to a translator and back.
 
 use super::work_on;
-use crate::{api::large_bodies::ONE_AT_A_TIME, kit::prelude::*};
+use crate::{api::large_bodies::ONE_AT_A_TIME, prelude::*};
 
 const LIMIT: usize = 16_000_000;
 

@@ -2,7 +2,7 @@
 //! tokens are taken.
 
 use super::{DE, pending};
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 const THREE_MIB: usize = 3 * 1024 * 1024;
 const LANGUAGES: [&str; 3] = ["de", "fr", "it"];

@@ -1,7 +1,7 @@
 //! Requests of WriteTranslations that are refused and write nothing.
 
 use super::{DE, work_on};
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use serde_json::json;
 
 /// A task and a step without translations, and their work.

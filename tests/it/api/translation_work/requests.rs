@@ -1,7 +1,7 @@
 //! Requests for work: languages, a task, and scopes.
 
 use super::{DE, pending};
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 fn of_task(task: &str) -> ListTranslationWorkRequest {
     translation_work_request(&DE).of_task(task)

@@ -1,7 +1,7 @@
 //! WriteTranslations: the results of automatic translations.
 
 use super::{given_unlocked_step, row_of_task, state, unlocked_name, work_on};
-use crate::kit::prelude::*;
+use crate::prelude::*;
 use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
 use serde_json::json;
 

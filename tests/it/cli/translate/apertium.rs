@@ -18,13 +18,15 @@ use tokio::{
 };
 
 use super::run::{run, translate};
-use crate::kit::{
-    child::{EndSignal, SupervisedChild},
+use crate::{
     command::example_guide,
-    missing::cannot_run_without,
-    postgres::free_port,
+    kit::{
+        child::{EndSignal, SupervisedChild},
+        missing::cannot_run_without,
+        postgres::free_port,
+        server::{TestServer, in_memory},
+    },
     prelude::*,
-    server::{TestServer, in_memory},
 };
 
 const PROGRAM: &str = "/usr/bin/apertium-apy";

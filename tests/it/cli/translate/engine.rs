@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::prelude::*;
-use crate::kit::command::Says;
+use crate::command::Says;
 
 #[tokio::test]
 async fn texts_are_translated_and_tags_are_not() {

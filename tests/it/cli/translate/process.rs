@@ -7,9 +7,9 @@ use tokio::time::timeout;
 use tonic::Status;
 
 use super::prelude::*;
-use crate::kit::{
+use crate::{
     command::{Says, command},
-    deadline::until_true,
+    kit::deadline::until_true,
 };
 use rustix::process::Signal;
 

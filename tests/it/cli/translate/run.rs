@@ -2,9 +2,9 @@
 
 use expertise::proto::v1::{TranslationSource, TranslationWork};
 
-use crate::kit::{
+use crate::{
     command::{Command, command},
-    sample::{self, FeedbackConfigSetters, With},
+    kit::sample::{self, With},
 };
 
 /// The result of a run.
@@ -82,7 +82,7 @@ pub fn step(guid: &str, title: &str) -> TranslationWork {
 /// A step that asks something.
 pub fn question(guid: &str, answer: &str) -> TranslationWork {
     let value = sample::answer("yes", answer);
-    let config = sample::question("is it on", &[]).with_values(vec![value]);
+    let config = sample::question("is it on", &[]).with(|it| it.values = vec![value]);
     item(
         guid,
         TranslationSource::default()

@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::prelude::*;
-use crate::kit::command::Says;
+use crate::command::Says;
 
 #[tokio::test]
 async fn every_page_is_translated_and_no_item_tried_twice() {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::kit::{
+use crate::{
+    kit::{
+        server::{TestServer, with_metrics},
+        sql::SqlConnection,
+    },
     prelude::*,
-    server::{TestServer, with_metrics},
-    sql::SqlConnection,
 };
 
 /// The name, every text and the language tag of the account, and of its twin. They are equally

@@ -6,18 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use prost_reflect::{DynamicMessage, Kind, Value};
 
+use super::naming_field::NamingField;
 use super::{
     other_account::OtherAccount,
     response::{CallResult, SentId},
 };
 use crate::{
+    fixture::{Fixture, each_call},
     kit::{
-        calls::{Fixture, each_call},
-        catalogue::{Entry, NamingField, catalogue},
+        catalogue::{Entry, catalogue},
         contract::{self, message_of, methods},
-        prelude::*,
     },
     laws::field_paths::{FieldPath, field_paths},
+    prelude::*,
 };
 
 /// The outcome of a call that is accepted: the service sets the field itself, or the id only ties

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::naming_field::NamingField;
 use super::response::CallResult;
-use crate::kit::{
-    calls::{Contents, Fixture, Mark},
-    catalogue::{NamingField, entry},
+use crate::{
+    fixture::{Contents, Fixture},
+    kit::{calls::Mark, catalogue::entry},
     prelude::*,
 };
 

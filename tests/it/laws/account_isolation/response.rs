@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tonic::Status;
 
-use crate::kit::{calls, prelude::*};
+use crate::{kit::calls, prelude::*};
 
 /// The result of a call.
 #[derive(Debug, PartialEq)]

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    kit::prelude::*,
     laws::random_guides::{Known, group_holds},
+    prelude::*,
 };
 
 /// The tasks of an account with their steps.

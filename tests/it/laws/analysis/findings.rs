@@ -10,8 +10,8 @@ use super::{
     walkthroughs::Walkthroughs,
 };
 use crate::{
-    kit::prelude::*,
     laws::random_guides::{Guide, GuideTask, Kind as StepKind, guides, guides_with_strays},
+    prelude::*,
 };
 
 /// How often an observation is of another product than its name.

@@ -8,8 +8,8 @@ use prost_types::{Value, value::Kind};
 
 use super::evaluator::{ReferenceStep, Scoped, StoredGuides, Viewer};
 use crate::{
-    kit::prelude::*,
     laws::random_guides::{Guide, KEYS, Kind as StepKind, Known, LEVELS, NAMES, guides, names},
+    prelude::*,
 };
 
 /// How many names conditions can read.

@@ -3,7 +3,7 @@
 use expertise::proto::v1::dependency_node::Node;
 use prost_types::value::Kind;
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 /// Every task of an account with its own steps, as exported.
 pub async fn exports(client: &Client) -> Vec<(Task, Vec<Step>)> {

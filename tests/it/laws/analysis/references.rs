@@ -6,10 +6,8 @@ use proptest::collection::vec;
 use super::reference_oracle as oracle;
 use crate::{
     api::analysis::of_task,
-    kit::{
-        prelude::*,
-        random_writes::{Write, apply, write},
-    },
+    kit::random_writes::{Write, apply, write},
+    prelude::*,
 };
 
 /// Names that are asked for.

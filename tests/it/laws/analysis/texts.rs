@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
-use crate::kit::prelude::*;
+use crate::prelude::*;
 
 const LANGUAGES: [&str; 4] = ["de", "de-CH", "fr", "zh-Hant-TW"];
 /// Languages to ask for, each with its forms from the longest to the shortest.

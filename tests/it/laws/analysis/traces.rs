@@ -6,8 +6,8 @@ use prost_types::{Value, value::Kind};
 
 use super::evaluator::StoredGuides;
 use crate::{
-    kit::prelude::*,
     laws::random_guides::{Guide, KEYS, NAMES, condition_holds, guides},
+    prelude::*,
 };
 
 /// The truth of a trace from its conditions; `None` is UNKNOWN.

@@ -9,10 +9,10 @@ use expertise::proto::v1::dependency_node::Node;
 use prost_types::value::Kind as Json;
 
 use crate::{
-    kit::prelude::*,
     laws::random_guides::{
         Guide, Kind, Known, Observation, condition_holds, full_name, group_holds,
     },
+    prelude::*,
 };
 
 /// A variable, by its task if it is of one.

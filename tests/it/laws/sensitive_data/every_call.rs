@@ -14,15 +14,15 @@ use super::{
     service::{Mode, Service},
 };
 use crate::{
+    databases::Database,
+    fixture::Fixture,
     kit::{
-        calls::Fixture,
         catalogue::{Entry, Refusal, catalogue, changed},
         client::Client,
         contract,
-        databases::Database,
-        prelude::*,
     },
     laws::field_paths::{FieldPath, field_paths},
+    prelude::*,
 };
 
 macro_rules! leak_tests {

@@ -8,9 +8,10 @@ use super::marks::{KEY, TEXT};
 use crate::{
     kit::{
         contract::field_value,
-        sample::{self, arrays_deep, member, object, value},
+        sample::{self, object, value},
     },
     laws::field_paths::FieldPath,
+    prelude::{arrays_deep, member},
 };
 
 /// Longer than any text but a body may be.

@@ -9,9 +9,10 @@ use super::{
     marks::{self, PASSWORD, SECRET},
 };
 use crate::{
+    databases::Database,
     kit::{
-        databases::Database,
-        postgres::{Cluster, in_a_runtime},
+        postgres::Cluster,
+        runtime::in_a_runtime,
         scratch::Scratch,
         server::{TestServer, http_get, with_metrics},
     },

@@ -11,10 +11,12 @@ use super::{
     marks::{MARK, TEXT},
     service::{Mode, Service},
 };
-use crate::kit::{
-    catalogue::{Values, catalogue, entry},
+use crate::{
     databases::Database,
-    postgres::Stop,
+    kit::{
+        catalogue::{Values, catalogue, entry},
+        postgres::Stop,
+    },
 };
 
 /// Tables whose texts are read as JSON, ids and the like.

@@ -1,7 +1,7 @@
 //! Who may call: accounts and scopes.
 
-use crate::kit::{
-    http2::{Http2Connection, RequestEnd, framed},
+use crate::{
+    kit::http2::{Http2Connection, RequestEnd, framed},
     prelude::*,
 };
 use tonic::Status;

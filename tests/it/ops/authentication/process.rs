@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::certificates::{self, Authority};
 use super::prelude::*;
-use crate::kit::{
-    client::Client,
+use crate::{
     command::{Command, CommandOutput, RunningCommand, Says, command},
+    kit::client::Client,
 };
 
 fn expertise(args: &[&str]) -> Command {

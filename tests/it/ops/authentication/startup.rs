@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 
 use super::prelude::*;
-use crate::kit::{command::Says, server::Settings};
+use crate::{command::Says, kit::server::Settings};
 
 /// The line with which a server refuses to start.
 async fn refusal(settings: Settings) -> String {

@@ -4,10 +4,12 @@ use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use super::certificates::{TlsFiles, write};
 use super::prelude::*;
-use crate::kit::{
-    client::Client,
+use crate::{
     command::{Says, command},
-    deadline::{until, until_true},
+    kit::{
+        client::Client,
+        deadline::{until, until_true},
+    },
 };
 
 /// Calls over TLS.

@@ -1,7 +1,7 @@
 //! A certificate of the server that is not valid at present.
 
 use crate::{
-    kit::command::{RunningCommand, Says, command},
+    command::{RunningCommand, Says, command},
     ops::authentication::certificates::Authority,
 };
 use rustix::process::Signal;

@@ -1,9 +1,10 @@
 //! `config --check`: whether a server could start, and that nothing is changed.
 
 use crate::{
+    command::{Command, Says, command},
     kit::{
-        command::{Command, Says, command},
-        postgres::{free_port, in_a_runtime, shared_cluster},
+        postgres::{free_port, shared_cluster},
+        runtime::in_a_runtime,
         sql::SqlConnection,
     },
     ops::authentication::certificates::Authority,

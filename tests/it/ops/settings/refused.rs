@@ -2,7 +2,7 @@
 
 mod lines;
 
-use crate::kit::command::{CommandOutput, Says, command};
+use crate::command::{CommandOutput, Says, command};
 
 fn run(args: &[&str], environment: &[(&str, &str)]) -> CommandOutput {
     command(args).envs(environment).run()

@@ -8,11 +8,8 @@ use proptest::{
 };
 use tokio::time::timeout;
 
-use super::{
-    client::Client,
-    databases::{Database, runtime},
-    deadline::TEST_TIMEOUT,
-};
+use super::Database;
+use crate::kit::{client::Client, deadline::TEST_TIMEOUT, runtime::runtime};
 
 /// Repeats the cases of a run that failed.
 const SEED: &str = "PROPTEST_RNG_SEED";

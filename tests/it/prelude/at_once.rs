@@ -3,7 +3,7 @@
 use tokio::task::JoinSet;
 use tonic::Status;
 
-use super::{client::Client, failure::Failure};
+use crate::kit::{client::Client, failure::Failure};
 
 /// Runs a call of each of so many clients, numbered from 0, at the same time.
 pub async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(

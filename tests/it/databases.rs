@@ -1,4 +1,4 @@
-//! The databases that the tests run on, and the server that each has.
+//! The databases that the tests run on, the server that each has, and the attributes of tests.
 
 use std::{
     env,
@@ -11,15 +11,21 @@ use std::{
 
 use tokio::time::timeout;
 
-use super::{
-    client::Client,
-    command::{Cli, binary},
-    deadline::TEST_TIMEOUT,
-    postgres::{self, shared_cluster},
-    scratch::Scratch,
-    server::{Settings, TestServer},
-    statement_log,
+use crate::{
+    command::Cli,
+    kit::{
+        child::binary,
+        client::Client,
+        deadline::TEST_TIMEOUT,
+        postgres::{self, shared_cluster},
+        runtime::runtime,
+        scratch::Scratch,
+        server::{Settings, TestServer},
+    },
 };
+
+pub mod properties;
+pub mod statement_log;
 
 /// The database that most tests call, whose statements are checked.
 const CALLS: &str = "calls";
@@ -143,10 +149,109 @@ pub fn postgres(name: &str) -> String {
     url
 }
 
-/// A runtime on the current thread.
-pub fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
+/// The attribute of a test that runs on both databases:
+///
+/// ```ignore
+/// #[apply(on_both_databases)]
+/// async fn a_deleted_step_is_gone(client: Client) { … }
+/// ```
+///
+/// becomes `a_deleted_step_is_gone::sqlite` and `a_deleted_step_is_gone::postgres`, each with an
+/// account of its own. An `fn(cli: Cli)` tests commands in the same way. An `async fn(url: String)` gets a
+/// database of its own.
+macro_rules! on_both_databases {
+    ($($test:tt)+) => {
+        tests! {
+            cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"), $($test)+
+        }
+    };
+}
+
+/// The same for slow tests, which only run with `--include-ignored`.
+macro_rules! slow_on_both_databases {
+    ($($test:tt)+) => {
+        tests! { ignore = "slow", ignore = "slow", $($test)+ }
+    };
+}
+
+/// The attribute of a test of something that no statement decides, such as how a request is
+/// decoded. It runs once, on SQLite.
+macro_rules! on_one_database {
+    ($($test:tt)+) => {
+        tests! { cfg(all()), cfg(any()), $($test)+ }
+    };
+}
+
+/// The attribute of a property, an `async fn(Client, Case)` that holds for every case of a
+/// strategy, on both databases:
+///
+/// ```ignore
+/// #[apply(property_on_both_databases)]
+/// #[cases(24, vec(change(), 1..10))]
+/// async fn links_stay_consistent(client: Client, changes: Vec<Change>) { … }
+/// ```
+///
+/// So many cases are tried unless `PROPTEST_CASES` says otherwise.
+macro_rules! property_on_both_databases {
+    ($($property:tt)+) => {
+        tests! {
+            cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"), $($property)+
+        }
+    };
+}
+
+/// The same on SQLite alone.
+macro_rules! property_on_one_database {
+    ($($property:tt)+) => {
+        tests! { cfg(all()), cfg(any()), $($property)+ }
+    };
+}
+
+/// Both tests of a function, with an attribute for each. `cfg(all())` always holds, and `cfg(any())` never.
+macro_rules! tests {
+    (@ $of_sqlite:meta, $of_postgres:meta, $test:ident, $database:ident, $run:block) => {
+        mod $test {
+            use $crate::databases::Database;
+
+            fn run_on($database: Database) $run
+
+            #[test]
+            #[$of_sqlite]
+            fn sqlite() {
+                run_on(Database::Sqlite);
+            }
+
+            #[test]
+            #[$of_postgres]
+            fn postgres() {
+                run_on(Database::Postgres);
+            }
+        }
+    };
+    (
+        $of_sqlite:meta, $of_postgres:meta,
+        $(#[doc = $doc:expr])* #[cases($cases:expr, $strategy:expr)]
+        async fn $property:ident $($rest:tt)+
+    ) => {
+        $(#[doc = $doc])* async fn $property $($rest)+
+
+        tests! { @ $of_sqlite, $of_postgres, $property, database, {
+            use super::*;
+            $crate::databases::properties::check(database, $strategy, $cases, super::$property);
+        }}
+    };
+    ($of_sqlite:meta, $of_postgres:meta, $(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
+
+        tests! { @ $of_sqlite, $of_postgres, $test, database, {
+            $crate::databases::DatabaseTest::run_on(super::$test, database);
+        }}
+    };
+    ($of_sqlite:meta, $of_postgres:meta, $(#[$attribute:meta])* fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* fn $test $($rest)+
+
+        tests! { @ $of_sqlite, $of_postgres, $test, database, {
+            $crate::databases::DatabaseTest::run_on(super::$test, database);
+        }}
+    };
 }

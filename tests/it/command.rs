@@ -1,44 +1,28 @@
 //! The binary as a command: its arguments, environment and files, and its output.
 
 use std::{
-    env, fs,
-    io::{self, BufRead, BufReader, Read, Write},
+    fs,
+    io::{self, Write},
     net::SocketAddr,
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
     process::{self, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
-    thread,
+    sync::mpsc::{Receiver, RecvTimeoutError},
     time::Duration,
 };
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::child::{EndSignal, SupervisedChild};
+use crate::kit::child::{EndSignal, SupervisedChild, binary, lines_of, remove_settings};
 
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The binary that the tests run: `EXPERTISE_TEST_BINARY`, or the binary of this build.
-pub fn binary() -> PathBuf {
-    let named = env::var_os("EXPERTISE_TEST_BINARY");
-    named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
-}
-
-/// The same as text, for a shell.
+/// The binary that the tests run, for a shell.
 pub fn binary_text() -> String {
     let binary = binary().into_os_string().into_string();
     binary.expect("a path in UTF-8")
-}
-
-/// Removes the settings of this process from the environment of the command.
-pub fn remove_settings(command: &mut process::Command) {
-    for (variable, _) in env::vars_os() {
-        if variable.to_string_lossy().starts_with("EXPERTISE_") {
-            command.env_remove(variable);
-        }
-    }
 }
 
 /// A server, and an account that nothing else uses.
@@ -210,25 +194,6 @@ impl Command {
     }
 }
 
-/// The lines of an output with their ends. They are read as they come, to the end, because writes of the
-/// command fail without a reader.
-pub fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    thread::spawn(move || {
-        let mut output = BufReader::new(output);
-        loop {
-            let mut line = Vec::new();
-            let read = output.read_until(b'\n', &mut line).unwrap_or(0);
-            let line = String::from_utf8_lossy(&line).into_owned();
-            if read == 0 {
-                break;
-            }
-            let _ = sender.send(line);
-        }
-    });
-    lines
-}
-
 /// A command that runs, until it is dropped at the latest.
 pub struct RunningCommand {
     child: SupervisedChild,
@@ -238,11 +203,6 @@ pub struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// The next line of its output; `None` when that has ended.
     pub fn next_line(&self) -> Option<String> {
         match self.stdout.recv_timeout(TIMEOUT) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use expertise::proto::v1::*;
 
-use super::sample::{StepSetters, TaskSetters, With};
+use crate::kit::sample::{StepSetters, TaskSetters, With};
 
 /// The document with the ids of its tasks replaced by their paths, and without ids of
 /// steps, versions, times and other fields that the system sets. Two imports of one

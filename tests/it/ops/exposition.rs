@@ -2,6 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::kit::{
+    deadline::until,
+    server::{TestServer, http_get},
+};
+
 /// The content of `/metrics`.
 #[derive(Debug, Default)]
 pub struct Exposition {
@@ -80,6 +85,23 @@ impl Exposition {
     /// The number of series.
     pub fn len(&self) -> usize {
         self.samples.len()
+    }
+}
+
+impl TestServer {
+    pub async fn metrics(&self) -> Exposition {
+        let (code, text) = http_get(self.metrics_address(), "/metrics").await;
+        assert_eq!(code, 200, "{text}");
+        Exposition::parse(&text)
+    }
+
+    /// Waits until the metrics fulfil the condition.
+    pub async fn wait_for_metrics(
+        &self,
+        what: &str,
+        condition: impl Fn(&Exposition) -> bool,
+    ) -> Exposition {
+        until(what, async || Some(self.metrics().await).filter(&condition)).await
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use super::{postgres::in_a_runtime, sql::SqlConnection};
+use crate::kit::{runtime::in_a_runtime, sql::SqlConnection};
 
 /// Where the statements are listed for people to read.
 const LIST: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/statements.sql");
