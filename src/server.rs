@@ -29,7 +29,7 @@ pub use self::tls::TlsError;
 use self::{
     health::{HealthMonitor, HealthState},
     layers::{CallMetrics, MAX_PROBE_BYTES},
-    listen::{ConnectionLimit, incoming, listen, listen_advice},
+    listen::{ConnectionLimit, incoming, listen},
     tls::ServerTls,
 };
 use crate::{
@@ -94,7 +94,7 @@ pub struct Server {
 /// Why a server cannot start. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot listen on {address}: {}", listen_advice(.setting, .reason))]
+    #[error("cannot listen on {address}: {reason}: set {setting} to another address or port")]
     Listen {
         setting: &'static str,
         address: SocketAddr,
@@ -250,7 +250,7 @@ impl Server {
         let (drain, draining) = oneshot::channel::<()>();
         let serving = transport_server(config).serve_with_incoming_shutdown(
             port,
-            incoming(self.listener, state, &state.connections, state.tls.as_ref()),
+            incoming(self.listener, &state.connections, state.tls.as_ref()),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         );

@@ -1,13 +1,10 @@
 //! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
-};
+use std::{sync::Arc, time::SystemTime};
 
 use http::{HeaderMap, header::AUTHORIZATION};
 use jsonwebtoken::{Header, Validation, decode, decode_header, errors::ErrorKind};
-use tracing::{debug, info};
+use tracing::info;
 
 use super::{
     Caller, KeyError, Rejection, TokenConfig,
@@ -17,8 +14,6 @@ use super::{
 };
 
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
-/// How often the log repeats a cause at level `info`.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The types that a token's header may name, in any case.
 const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
@@ -134,16 +129,7 @@ pub(super) fn refuse_claims(problem: &str, message: &str) -> Rejection {
     Rejection::Invalid(format!("authorization is not accepted: {message}").into())
 }
 
-/// Logs each problem at level `debug`, and at level `info` at most once per [`LOG_INTERVAL`],
-/// because any caller can send bad tokens. A problem never quotes the token.
+/// A problem never quotes the token.
 fn log(problem: &str) {
-    static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
-    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
-    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
-    if logged.iter().any(|(logged, _)| logged == problem) {
-        debug!(error = problem, "a token was refused");
-    } else {
-        info!(error = problem, "a token was refused");
-        logged.push((problem.to_owned(), Instant::now()));
-    }
+    info!(error = problem, "a token was refused");
 }

@@ -1,4 +1,4 @@
-//! The layers that every call passes, listed in [`port`].
+//! The layers that every call passes, listed in [`port`] and [`handle`].
 //!
 //! *Invariant:* credentials, scope and deadline are checked when the headers arrive, before a byte of the
 //! body is read. A service is called when the whole message has arrived and the call has a permit.
@@ -12,45 +12,66 @@ mod probes;
 mod protocol;
 mod record;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::ready, pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::Either};
 use http::{HeaderValue, Request, Response};
 use tonic::{Status, body::Body, codegen::Service, service::Routes};
 use tonic_web::GrpcWebLayer;
-use tower::{Layer, ServiceBuilder, layer::layer_fn, service_fn};
+use tower::{ServiceBuilder, service_fn};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
 pub use self::{metrics::CallMetrics, probes::MAX_PROBE_BYTES};
 use super::Shared;
-use crate::call_context::CallContext;
+use crate::{
+    auth::Scope,
+    call_context::CallContext,
+    grpc::{self, status},
+};
 
 /// The service of the port: each call passes the layers from top to bottom.
-pub fn port(state: &'static Shared, health_and_reflection: Routes) -> impl Next + 'static {
-    let mut probes = ServiceBuilder::new()
-        .layer(layer(state, probes::bound))
-        .service(health_and_reflection.prepare());
-    let mut services = ServiceBuilder::new()
-        // Every call gets a request id, a trace, a log line and metrics, however it ends. Panics
-        // are caught, and every error gets the details of the API.
-        .layer(layer(state, record::record))
-        .layer(layer(state, deadline::enforce))
-        .layer(layer(state, authenticate::authenticate))
-        // The message is received, the call waits for a permit, and its service is called.
-        .service(service_fn(move |request| {
-            admit::admit(state, request).map(into_response)
-        }));
+pub fn port(
+    state: &'static Shared,
+    health_and_reflection: Routes,
+) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
++ Clone
++ Send
++ 'static {
+    let probes = health_and_reflection.prepare();
+    let calls = service_fn(move |request: Request<Body>| {
+        match probes::is_probe(request.uri().path()) {
+            true => Either::Left(probes::answer(state, probes.clone(), request)),
+            // Every call gets a request id, a trace, a log line and metrics, however it ends. Panics
+            // are caught, and every error gets the details of the API.
+            false => Either::Right(record::record(state, request, handle)),
+        }
+        .map(into_response)
+    });
+    // Translates calls of browsers.
+    let mut calls = ServiceBuilder::new()
+        .layer(GrpcWebLayer::new())
+        .service(calls);
     ServiceBuilder::new()
         .option_layer(cors(&state.config.cors_origins))
-        .layer(layer(state, protocol::require_grpc))
-        // Translates calls of browsers.
-        .layer(GrpcWebLayer::new())
-        .service(service_fn(
-            move |request: Request<Body>| match probes::is_probe(request.uri().path()) {
-                true => Either::Left(probes.call(request)),
-                false => Either::Right(services.call(request)),
-            },
-        ))
+        .service_fn(move |request| match protocol::refuse_non_grpc(&request) {
+            None => Either::Left(calls.call(request)),
+            Some(response) => Either::Right(ready(Ok(response))),
+        })
+}
+
+/// Handles a recorded call.
+async fn handle(state: &'static Shared, call: Arc<CallContext>, request: Request<Body>) -> Outcome {
+    let (head, body) = request.into_parts();
+    let scope = grpc::required_scope(head.uri.path());
+    let timeout = deadline::requested(&head.headers)?;
+    let work = pin!(async {
+        authenticate::authenticate(state, &call, scope, &head).await?;
+        // The message is received, the call waits for a permit, and its service is called.
+        admit::admit(state, &call, head, body).await
+    });
+    let answer = call.until_deadline(timeout, work).await;
+    let scope = scope.unwrap_or(Scope::Read);
+    answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
 }
 
 /// Allows pages of these origins, if any, to make calls.
@@ -76,47 +97,4 @@ pub type Outcome = Result<Response<Body>, Status>;
 
 fn into_response(outcome: Outcome) -> Result<Response<Body>, Infallible> {
     Ok(outcome.unwrap_or_else(Status::into_http))
-}
-
-/// A layer that is an asynchronous function of the state, a request, and the service below it.
-fn layer<S, F, R>(
-    state: &'static Shared,
-    function: F,
-) -> impl Layer<S, Service = impl Next + use<S, F, R>>
-where
-    S: Next,
-    F: Fn(&'static Shared, Request<Body>, S) -> R + Clone + Send,
-    R: Future<Output = Outcome> + Send,
-{
-    layer_fn(move |next: S| {
-        let function = function.clone();
-        service_fn(move |request| function(state, request, next.clone()).map(into_response))
-    })
-}
-
-/// A service that is always ready, and answers each call.
-pub trait Next:
-    Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone + Send
-{
-}
-
-impl<S> Next for S where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-{
-}
-
-/// Calls the service below. An `async fn` would keep two more copies of the request in the future of each layer.
-fn run(mut next: impl Next, request: Request<Body>) -> impl Future<Output = Outcome> + Send {
-    next.call(request).map(|response| {
-        let Ok(response) = response;
-        Ok(response)
-    })
-}
-
-/// The call that a layer below [`record`] handles.
-fn current_call() -> Arc<CallContext> {
-    #[allow(clippy::expect_used)]
-    CallContext::current().expect("`record` is above this layer")
 }

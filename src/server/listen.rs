@@ -1,14 +1,11 @@
 //! Ports, and the connections that are accepted on them.
 
 use std::{
-    future::{Future, ready},
+    future::ready,
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     task::{Context, Poll},
     time::Duration,
 };
@@ -18,13 +15,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::SetOnce,
-    time::{Instant, Sleep, sleep, timeout},
+    time::{sleep, timeout},
 };
-use tonic::transport::server::{Connected, TcpIncoming};
-use tracing::{debug, warn};
+use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
+use tracing::{debug, field, info, warn};
 
-use super::{KEEPALIVE_INTERVAL, Shared, StartError, tls::ServerTls};
+use super::{KEEPALIVE_INTERVAL, StartError, tls::ServerTls};
 use crate::call_limits::{Limit, Permit};
 
 /// The pause after a connection could not be accepted. If no file descriptor is free, for example,
@@ -32,9 +28,6 @@ use crate::call_limits::{Limit, Permit};
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// How long a peer may take for its first byte, and then for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a peer may be silent, in addition to the time limit of a call. Clients of HTTP/2 answer PINGs more
-/// often. A client of HTTP/1.1 is silent while its call runs, which may wait up to 60 seconds for changes.
-const MAX_SILENCE: Duration = Duration::from_secs(60);
 /// The maximum number of connections, even if there are more file descriptors.
 const MAX_CONNECTIONS: usize = 16 * 1024;
 /// The maximum number of file descriptors that the process requests from the system.
@@ -106,7 +99,6 @@ fn raise_descriptor_limit() -> u64 {
 /// closed.
 pub fn incoming(
     listener: TcpListener,
-    state: &'static Shared,
     connections: &'static ConnectionLimit,
     tls: Option<&'static ServerTls>,
 ) -> impl Stream<Item = io::Result<Connection>> {
@@ -125,7 +117,7 @@ pub fn incoming(
         .with_keepalive(Some(KEEPALIVE_INTERVAL))
         .then(permitted)
         .filter_map(ready)
-        .map(move |(stream, permit)| Connection::open(stream, permit, state, tls))
+        .map(move |(stream, permit)| Connection::open(stream, permit, tls))
         .buffer_unordered(connections.limit.max())
         .filter_map(|connection| ready(connection.map(Ok)))
 }
@@ -135,30 +127,10 @@ trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// The other end of a connection.
-#[derive(Clone)]
-pub struct Peer {
-    pub address: SocketAddr,
-    closed: Arc<SetOnce<()>>,
-}
-
-impl Peer {
-    /// Makes the next read fail, which ends the connection.
-    pub fn close(&self) {
-        // It may be closed already.
-        let _ = self.closed.set(());
-    }
-}
-
-/// A connection. Reading fails when the peer is silent for too long or [`Peer::close`] is called.
+/// A connection.
 pub struct Connection {
     stream: Box<dyn Transport>,
-    peer: Peer,
-    /// Completes when the peer is closed.
-    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
-    max_silence: Duration,
-    /// Completes when the peer has been silent for too long.
-    silence: Pin<Box<Sleep>>,
+    info: TcpConnectInfo,
     // Dropped after the stream, which uses the file descriptor until then.
     _permit: Permit,
 }
@@ -168,10 +140,9 @@ impl Connection {
     async fn open(
         stream: TcpStream,
         permit: Permit,
-        state: &'static Shared,
         tls: Option<&'static ServerTls>,
     ) -> Option<Self> {
-        let address = stream.peer_addr().ok()?;
+        let info = stream.connect_info();
         // A probe of the port sends nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
         if !matches!(first_byte, Ok(Ok(1))) {
@@ -185,33 +156,30 @@ impl Connection {
                 match timeout(HANDSHAKE_TIMEOUT, handshake).await {
                     Ok(Ok(stream)) => Box::new(stream),
                     failed => {
-                        tls.log_failed_handshake(address, failed.ok().and_then(Result::err));
+                        let cause = match failed {
+                            Ok(Err(error)) => error.to_string(),
+                            _ => "the client did not complete it in time".to_owned(),
+                        };
+                        let peer = info.remote_addr().map(field::display);
+                        info!(peer, cause, "the TLS handshake failed");
                         return None;
                     }
                 }
             }
         };
-        let closed = Arc::new(SetOnce::new());
-        let max_silence = MAX_SILENCE + state.config.limits.request_timeout;
         Some(Self {
             stream,
-            peer: Peer {
-                address,
-                closed: Arc::clone(&closed),
-            },
-            closed: Box::pin(async move { *closed.wait().await }),
-            max_silence,
-            silence: Box::pin(sleep(max_silence)),
+            info,
             _permit: permit,
         })
     }
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Peer;
+    type ConnectInfo = TcpConnectInfo;
 
-    fn connect_info(&self) -> Peer {
-        self.peer.clone()
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.info.clone()
     }
 }
 
@@ -221,17 +189,7 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.peer.closed.initialized() || self.closed.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if polled.is_ready() {
-            let until = Instant::now() + self.max_silence;
-            self.silence.as_mut().reset(until);
-        } else if self.silence.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        polled
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
@@ -279,21 +237,4 @@ pub async fn listen(
         reason,
     })?;
     Ok((listener, address))
-}
-
-/// What to do if the server cannot listen on an address.
-pub fn listen_advice(setting: &str, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => format!(
-            "the port is in use: stop the program that uses it, or set {setting} to another (port \
-             0 picks a free one)"
-        ),
-        io::ErrorKind::AddrNotAvailable => {
-            format!("this machine does not have the address: set {setting} to one that it has")
-        }
-        io::ErrorKind::PermissionDenied => {
-            format!("the system does not allow the port: set {setting} to a port of 1024 or higher")
-        }
-        _ => error.to_string(),
-    }
 }

@@ -4,12 +4,12 @@
 use std::{pin::pin, time::Duration};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use http_body_util::{BodyExt, Full};
 use tokio::time::timeout;
 use tonic::{Code, Status, body::Body, codegen::Service};
 
-use super::{Outcome, Shared, current_call, message};
+use super::{Outcome, Shared, message};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage},
@@ -39,11 +39,10 @@ const MAX_DECODED_RATIO: usize = 3;
 const MIN_COUNTED_BYTES: usize = 4 * 1024;
 
 /// Calls a service once the call is admitted.
-pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
+pub async fn admit(state: &'static Shared, call: &CallContext, head: Parts, body: Body) -> Outcome {
     if state.health.state() == HealthState::DatabaseDown {
         return Err(Error::Unavailable(Outage::Unreachable).into());
     }
-    let call = current_call();
     let caller = call.caller.get();
     let caller =
         caller.ok_or_else(|| status::credentials_missing("the call has no credentials"))?;
@@ -51,14 +50,13 @@ pub async fn admit(state: &'static Shared, request: Request<Body>) -> Outcome {
     // A call that waits here is not in work.
     let opened = timeout(OPENING_TIMEOUT, state.services.wait()).await;
     let mut services = opened.map_err(|_| status::store_not_open())?.clone();
-    let (head, body) = request.into_parts();
     let path = head.uri.path();
     let largest = state.config.limits.max_message_bytes;
     let max_bytes = match LARGE_REQUESTS.contains(&path) {
         true => largest,
         false => largest.min(MAX_OTHER_REQUEST_BYTES),
     };
-    let message = message::receive(body, max_bytes, &call).await?;
+    let message = message::receive(body, max_bytes, call).await?;
     CallContext::note_size(message.len());
     let counting = async { decoded_bytes(state, path, &message) };
     let decoded = call.in_turns(pin!(counting)).await?;

@@ -1,29 +1,16 @@
 //! Deadlines of calls.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Request};
-use tonic::{Status, body::Body};
+use http::{HeaderMap, HeaderValue};
+use tonic::Status;
 
-use super::{Next, Outcome, Shared, current_call, run};
-use crate::{
-    auth::Scope,
-    grpc::{self, status},
-};
+use crate::grpc::status;
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
-/// tonic also enforces the caller's timeout, but with an error without details. This layer ends the
-/// call first.
+/// tonic also enforces the caller's timeout, but with an error without details. The server ends
+/// the call first.
 const EARLIER: Duration = Duration::from_millis(1);
-
-/// Ends a call at the deadline of the caller or of the server, whichever comes first.
-pub async fn enforce(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
-    let timeout = requested(request.headers())?;
-    let scope = grpc::required_scope(request.uri().path()).unwrap_or(Scope::Read);
-    let work = pin!(run(next, request));
-    let answer = current_call().until_deadline(timeout, work).await;
-    answer.unwrap_or_else(|source| Err(status::deadline_exceeded(scope, source)))
-}
 
 /// The shortest timeout that the caller requests, if any.
 pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {

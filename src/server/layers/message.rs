@@ -15,10 +15,6 @@ use crate::{call_context::CallContext, grpc::status};
 pub const PREFIX_BYTES: usize = 5;
 /// A larger message needs a permit for its bytes.
 pub const MAX_SMALL_BYTES: usize = 1024 * 1024;
-/// A request may have this many frames, plus one for each [`MIN_BYTES_PER_FRAME`]. Normal clients
-/// fill their frames; tiny or empty frames only cause work.
-const MAX_SPARE_FRAMES: usize = 1024;
-const MIN_BYTES_PER_FRAME: usize = 64;
 
 /// Receives the one message of a request with its prefix. The call holds a permit for a large one.
 pub async fn receive(
@@ -29,7 +25,6 @@ pub async fn receive(
     // Frames are copied, because each frame keeps the buffer alive that it was read into.
     let mut message = BytesMut::new();
     let mut length = None;
-    let mut frames = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| {
             call.cancel();
@@ -37,11 +32,6 @@ pub async fn receive(
         })?;
         let Ok(data) = frame.into_data() else { break };
         call.received_bytes.fetch_add(data.len(), Relaxed);
-        frames += 1;
-        if frames > MAX_SPARE_FRAMES + message.len() / MIN_BYTES_PER_FRAME {
-            let what = "the request has too many small frames";
-            return Err(status::undecodable(what));
-        }
         message.extend_from_slice(&data);
         if length.is_none() {
             length = declared_length(&message, max_bytes)?;

@@ -1,4 +1,4 @@
-//! Limits health and reflection calls. They need no credentials and no permit, work under any load,
+//! Answers health and reflection calls. They need no credentials and no permit, work under any load,
 //! and are not recorded. Their headers, messages and time are limited; only a watch may run without
 //! a timeout.
 
@@ -7,9 +7,9 @@ use http::{HeaderMap, Request};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt, StreamBody};
 use tokio::time::{Instant, sleep_until, timeout_at};
-use tonic::{Status, body::Body};
+use tonic::{Status, body::Body, codegen::Service, service::Routes};
 
-use super::{Next, Outcome, Shared, deadline, protocol, run};
+use super::{Outcome, Shared, deadline, protocol};
 use crate::{auth::Scope, call_context::DeadlineSource, grpc::status};
 
 /// Health, and both versions of reflection, which have the same messages.
@@ -27,7 +27,7 @@ pub fn is_probe(path: &str) -> bool {
     PACKAGES.iter().any(|package| path.starts_with(package))
 }
 
-pub async fn bound(state: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
+pub async fn answer(state: &Shared, mut probes: Routes, request: Request<Body>) -> Outcome {
     protocol::check_headers(request.headers(), 0)?;
     let requested = deadline::requested(request.headers())?;
     let (limit, now) = (state.config.limits.request_timeout, Instant::now());
@@ -42,8 +42,8 @@ pub async fn bound(state: &'static Shared, request: Request<Body>, next: impl Ne
     if Instant::now() >= begins {
         return Err(exceeded(source));
     }
-    let answer = timeout_at(begins, run(next, request)).await;
-    let response = answer.map_err(|_| exceeded(source))??;
+    let answer = timeout_at(begins, probes.call(request)).await;
+    let Ok(response) = answer.map_err(|_| exceeded(source))?;
     match ends {
         // An error has no body, because clients of gRPC's C core accept nothing else.
         Some((at, source)) if !response.body().is_end_stream() => {

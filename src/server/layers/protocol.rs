@@ -1,12 +1,11 @@
 //! Checks that a request is a call: gRPC with limited headers and an uncompressed message.
 
 use http::{
-    HeaderMap, Method, Request, StatusCode, Version,
+    HeaderMap, Method, Request, Response, StatusCode, Version,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use tonic::{Status, body::Body};
 
-use super::{Next, Outcome, Shared, run};
 use crate::grpc::status;
 
 /// The maximum size of the headers of a call, without its credentials, which have a separate limit.
@@ -18,7 +17,7 @@ const GRPC_ENCODING: &str = "grpc-encoding";
 
 /// Refuses a request that is neither gRPC nor gRPC-Web, such as a request for a page, or whose
 /// messages are not encoded by Protocol Buffers.
-pub async fn require_grpc(_: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
+pub fn refuse_non_grpc(request: &Request<Body>) -> Option<Response<Body>> {
     let content_type = request.headers().get(CONTENT_TYPE);
     let kind = content_type.and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"));
     let is_web = matches!(
@@ -29,15 +28,17 @@ pub async fn require_grpc(_: &'static Shared, request: Request<Body>, next: impl
     let kind = kind.filter(|_| request.version() == Version::HTTP_2);
     let kind = kind.map(|kind| kind.split(|byte| *byte == b';').next().unwrap_or_default());
     let code = match (request.method(), kind) {
-        (&Method::POST, _) if is_web => return run(next, request).await,
-        (&Method::POST, Some(b"" | b"+proto")) => return run(next, request).await,
-        (&Method::POST, Some([b'+', ..])) => return Err(status::unsupported_encoding()),
+        (&Method::POST, _) if is_web => return None,
+        (&Method::POST, Some(b"" | b"+proto")) => return None,
+        (&Method::POST, Some([b'+', ..])) => {
+            return Some(status::unsupported_encoding().into_http());
+        }
         (&Method::POST, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         _ => StatusCode::METHOD_NOT_ALLOWED,
     };
     let mut response = status::not_grpc().into_http();
     *response.status_mut() = code;
-    Ok(response)
+    Some(response)
 }
 
 /// Refuses headers that are too large, and compressed messages, because a few bytes could expand to

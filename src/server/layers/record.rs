@@ -2,9 +2,9 @@
 //! the call ends, however it ends.
 
 use std::{
+    net::SocketAddr,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
-    task::Poll,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -14,13 +14,13 @@ use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use opentelemetry::{context::FutureExt as _, trace::TraceContextExt};
-use tokio::{task::JoinSet, time::sleep};
-use tonic::{Code, Status, body::Body};
+use tokio::{sync::mpsc, time::timeout};
+use tonic::{Code, Status, body::Body, transport::server::TcpConnectInfo};
 use tonic_types::StatusExt;
 use tracing::{Instrument, debug, error, field, info, info_span};
 use uuid::Uuid;
 
-use super::{super::listen::Peer, Next, Outcome, Shared, metrics::RpcMetrics, run};
+use super::{Outcome, Shared, metrics::RpcMetrics};
 use crate::{call_context::CallContext, grpc::status, proto::code_name, telemetry};
 
 /// The maximum length of a path that is repeated in a log line or a response.
@@ -36,7 +36,11 @@ const MAX_SPLIT_BYTES: usize = 4 * 1024;
 const SPLIT_CHUNK_BYTES: usize = 255;
 
 /// Records a call, and catches its panics.
-pub async fn record(state: &'static Shared, request: Request<Body>, next: impl Next) -> Outcome {
+pub async fn record<F: Future<Output = Outcome> + Send>(
+    state: &'static Shared,
+    request: Request<Body>,
+    handle: fn(&'static Shared, Arc<CallContext>, Request<Body>) -> F,
+) -> Outcome {
     let path = request.uri().path().trim_start_matches('/');
     let (rpc, _) = path.split_at(path.floor_char_boundary(MAX_PATH_BYTES));
     let id = Uuid::now_v7();
@@ -45,19 +49,23 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),
-        peer: request.extensions().get::<Peer>().cloned(),
+        peer: request
+            .extensions()
+            .get()
+            .and_then(TcpConnectInfo::remote_addr),
         trace: trace.clone(),
         sent_bytes: 0,
         outcome: None,
         call: Arc::clone(&call),
     };
     // Boxed, because each outer future would move it.
-    let work = call.scope(Box::pin(run(next, request)));
+    let work = Box::pin(handle(state, Arc::clone(&call), request));
+    let work = call.scope(work);
     let work = work
         .with_context(trace)
         .instrument(info_span!("call", request_id = %id));
     let response = match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(outcome) => outcome?,
+        Ok(outcome) => outcome.unwrap_or_else(Status::into_http),
         Err(_) => {
             let (request_id, rpc) = (id.to_string(), &record.call.rpc);
             error!(request_id, rpc, "a call panicked");
@@ -70,9 +78,12 @@ pub async fn record(state: &'static Shared, request: Request<Body>, next: impl N
         // `admit` has buffered the body, so this neither waits nor fails.
         let body = body.collect().await?;
         record.call.end_work();
+        let trailers = body.trailers().cloned();
+        let data = body.to_bytes();
         let unread = UnreadResponse {
-            trailers: body.trailers().cloned(),
-            data: body.to_bytes(),
+            is_large: data.len() > MAX_UNWATCHED_BYTES,
+            data,
+            trailers,
             record,
         };
         let body = unread.into_body(time_limit + READ_TIMEOUT);
@@ -112,7 +123,7 @@ fn with_details(status: &Status, call: &CallContext) -> Status {
 /// canceled.
 struct CallRecord {
     call: Arc<CallContext>,
-    peer: Option<Peer>,
+    peer: Option<SocketAddr>,
     sent_bytes: usize,
     outcome: Option<(Code, String)>,
     metrics: &'static RpcMetrics,
@@ -147,7 +158,7 @@ impl Drop for CallRecord {
             reason,
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
-            peer = self.peer.as_ref().map(|peer| field::display(peer.address)),
+            peer = self.peer.map(field::display),
             request_id = %call.id,
             trace_id = self.trace.has_active_span().then(|| field::display(trace_id)),
             bytes_in = call.received_bytes.load(Relaxed),
@@ -162,6 +173,7 @@ impl Drop for CallRecord {
 /// What the transport has not taken of a response. The trailers end the call.
 struct UnreadResponse {
     data: Bytes,
+    is_large: bool,
     trailers: Option<HeaderMap>,
     record: CallRecord,
 }
@@ -169,39 +181,36 @@ struct UnreadResponse {
 impl UnreadResponse {
     /// The body of the response. The transport takes a chunk of a large response when the peer has read
     /// the one before. If the peer does not read it in time, the rest is dropped with what the call
-    /// holds, and the connection is closed.
+    /// holds.
     fn into_body(self, read_timeout: Duration) -> Body {
-        let is_large = self.data.len() > MAX_UNWATCHED_BYTES;
-        let unread = Arc::new(Mutex::new(Some(self)));
-        let mut timer = JoinSet::new();
-        if is_large {
-            let unread = Arc::clone(&unread);
-            timer.spawn(async move {
-                sleep(read_timeout).await;
-                let unread = unread.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(peer) = unread.and_then(|unread| unread.record.peer.clone()) {
-                    let address = field::display(peer.address);
-                    info!(
-                        peer = address,
-                        "a connection is closed: its peer does not read its responses"
-                    );
-                    peer.close();
-                }
-            });
+        if !self.is_large {
+            return Body::new(StreamBody::new(stream::iter(self.map(Ok::<_, Status>))));
         }
-        let frames = stream::poll_fn(move |_| {
-            // Aborted when the body is dropped.
-            let _timer = &timer;
-            let mut unread = unread.lock().unwrap_or_else(PoisonError::into_inner);
-            Poll::Ready(match unread.as_mut() {
-                Some(unread) => unread.next_frame(is_large).map(Ok),
-                None => Some(Err(Status::cancelled("the response was not read in time"))),
-            })
+        let (sender, mut receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let send = async {
+                for frame in self {
+                    if sender.send(Ok(frame)).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            if timeout(read_timeout, send).await.is_err() {
+                let status = Status::cancelled("the response was not read in time");
+                // The peer may have disconnected.
+                let _ = sender.send(Err(status)).await;
+            }
         });
-        Body::new(StreamBody::new(frames))
+        Body::new(StreamBody::new(stream::poll_fn(move |context| {
+            receiver.poll_recv(context)
+        })))
     }
+}
 
-    fn next_frame(&mut self, is_large: bool) -> Option<Frame<Bytes>> {
+impl Iterator for UnreadResponse {
+    type Item = Frame<Bytes>;
+
+    fn next(&mut self) -> Option<Frame<Bytes>> {
         if self.data.is_empty() {
             let trailers = self.trailers.take()?;
             if let Some(status) = Status::from_header_map(&trailers) {
@@ -215,7 +224,7 @@ impl UnreadResponse {
         };
         let chunk = self.data.split_to(max_bytes.min(self.data.len()));
         self.record.sent_bytes += chunk.len();
-        Some(Frame::data(match is_large {
+        Some(Frame::data(match self.is_large {
             // A part of the response would keep all of it in memory.
             true => Bytes::copy_from_slice(&chunk),
             false => chunk,

@@ -123,27 +123,6 @@ async fn peers_that_send_byte_by_byte_disturb_nobody(database: TestDatabase) {
 }
 
 #[apply(on_one_database)]
-async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDatabase) {
-    let service = database.serve();
-    for payload in [&b"x"[..], b""] {
-        let mut peer = FramePeer::with_preface(service.address()).await;
-        let mut bytes = frame_peer::call(1, GET, &[]);
-        bytes.extend(frame_peer::data(1, &prefix(0, 1_000_000)));
-        for _ in 0..2000 {
-            bytes.extend(frame_peer::data(1, payload));
-        }
-        // The server may close the connection before all are sent.
-        let _ = peer.send(&bytes).await;
-        let answered = || peer.received().streams > 0 || peer.received().ended;
-        until_true("it is answered", answered).await;
-    }
-    // It was not the deadline that ended them.
-    let log = service.process().log();
-    assert!(!log.contains("DEADLINE_EXCEEDED"), "{log}");
-    is_served(&service.connect().await).await;
-}
-
-#[apply(on_one_database)]
 async fn lengths_that_are_claimed_and_never_sent_take_no_memory(database: TestDatabase) {
     let service = database.serve();
     let mut peers = Vec::new();
