@@ -14,7 +14,7 @@ use tokio::{
 use tracing::warn;
 
 use crate::{
-    call_context::{CallContext, WorkMemory},
+    call_context::{CallContext, memory_limit, take_memory},
     domain::{
         Error, Overload, Result,
         analysis::{NEVER, StopSignal},
@@ -93,10 +93,9 @@ impl AnalysisThreads {
     ) -> Result<T> {
         // The semaphore is never closed.
         let permit = Arc::clone(&self.0).acquire_owned().await;
-        let mut memory = WorkMemory::for_current_call();
         let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
-        let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);
-        memory.grow(bytes.min(most))?;
+        let most = MAX_ANALYSIS_BYTES.min(memory_limit() / ANALYSIS_SHARE);
+        let memory = take_memory(bytes.min(most))?;
         let work = stopping_with_call(analysis);
         let (sender, result) = oneshot::channel();
         let thread = thread::Builder::new().name("analysis".to_owned());

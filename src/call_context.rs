@@ -17,9 +17,10 @@ use tokio::{
 };
 use uuid::Uuid;
 
+pub use crate::call_limits::{Permit, permit_bytes};
 use crate::{
-    call_limits::{CallLimits, KIB, Limit, Permit},
-    domain::{Error, Overload, Result, SizedResource, caller::Caller},
+    call_limits::{CallLimits, Limit},
+    domain::{Error, Overload, Result, caller::Caller},
 };
 
 /// Up to this size, a message is converted in less than a millisecond, so other calls on the same
@@ -63,7 +64,7 @@ struct Progress {
     waited: Duration,
     /// What the call holds of the limits; none while it waits for changes.
     permits: Vec<Permit>,
-    response: WorkMemory,
+    response: Option<Permit>,
 }
 
 /// Whose limit ended a call.
@@ -98,7 +99,7 @@ impl CallContext {
                 caller_deadline: None,
                 waited: Duration::ZERO,
                 permits: Vec::new(),
-                response: WorkMemory::new(limits),
+                response: None,
             }),
             is_cancelled: AtomicBool::new(false),
             is_heavy: AtomicBool::new(false),
@@ -123,7 +124,13 @@ impl CallContext {
             return Ok(());
         };
         let response = &mut call.progress().response;
-        response.grow(bytes.saturating_sub(response.bytes()))
+        let held = response.as_ref().map_or(0, permit_bytes);
+        let more = take_memory(bytes.saturating_sub(held))?;
+        match response {
+            Some(held) => held.merge(more),
+            none => *none = Some(more),
+        }
+        Ok(())
     }
 
     /// Records that the current call works on this many bytes. See [`Self::in_turns`].
@@ -256,86 +263,20 @@ impl CallContext {
     }
 }
 
-/// Memory that the work of a call holds in addition to its request, such as a guide that is analyzed or a
-/// large response. It counts until this is dropped.
-pub struct WorkMemory {
-    limits: &'static CallLimits,
-    permit: Option<Permit>,
+/// Memory that the work of the current call holds in addition to its request, such as a guide that is
+/// analyzed. It counts until the permit is dropped. Fails with [`Error::Overloaded`] if it does not fit into the
+/// memory that other calls leave.
+pub fn take_memory(bytes: usize) -> Result<Permit> {
+    let permit = current_limits().memory.try_take(bytes);
+    permit.ok_or(Error::Overloaded(Overload::Memory))
 }
 
-impl WorkMemory {
-    /// Memory for the current call, which holds nothing yet.
-    pub fn for_current_call() -> Self {
-        let limits = CURRENT.try_with(|call| call.limits);
-        Self::new(limits.unwrap_or_else(|_| *OUTSIDE_OF_CALLS))
-    }
-
-    fn new(limits: &'static CallLimits) -> Self {
-        Self {
-            limits,
-            permit: None,
-        }
-    }
-
-    /// The bytes that it holds, in whole KiB.
-    pub fn bytes(&self) -> usize {
-        self.permit.as_ref().map_or(0, Permit::num_permits) * KIB
-    }
-
-    /// The maximum number of bytes that all calls may hold. Work that takes more never fits.
-    pub fn limit(&self) -> usize {
-        self.limits.memory.max()
-    }
-
-    /// Holds this many additional bytes. Fails with [`Error::Overloaded`], and holds no more, if they do
-    /// not fit into the memory that other calls leave.
-    pub fn grow(&mut self, bytes: usize) -> Result<()> {
-        let more = self.limits.memory.try_take(bytes);
-        let more = more.ok_or(Error::Overloaded(Overload::Memory))?;
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            none => *none = Some(more),
-        }
-        Ok(())
-    }
-
-    /// Holds this many additional bytes for this resource. Fails as [`Self::grow`] does, and with
-    /// [`Error::TooLarge`] if they would never fit in addition to the `other_bytes` that this call holds.
-    pub fn grow_within(
-        &mut self,
-        resource: SizedResource,
-        bytes: usize,
-        other_bytes: usize,
-    ) -> Result<()> {
-        let limit = self.limit();
-        if bytes.saturating_add(other_bytes) > limit {
-            return Err(Error::TooLarge { resource, limit });
-        }
-        self.grow(bytes)
-    }
-
-    /// Releases all but this many bytes.
-    pub fn shrink_to(&mut self, bytes: usize) {
-        let freed = self.bytes().saturating_sub(bytes) / KIB;
-        drop(self.permit.as_mut().and_then(|permit| permit.split(freed)));
-    }
+/// The maximum number of bytes that all calls may hold. Work that takes more never fits.
+pub fn memory_limit() -> usize {
+    current_limits().memory.max()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_holds_what_fits_until_it_is_dropped() {
-        let limits = CallLimits::new(10 * 1024);
-        let mut one = WorkMemory::new(limits);
-        let mut other = WorkMemory::new(limits);
-        assert!(one.grow(6_000).is_ok() && one.grow(100).is_ok());
-        assert!(other.grow(5_000).is_err());
-        one.shrink_to(100);
-        assert!(other.grow(9 * 1024).is_ok() && other.grow(1024).is_err());
-        assert_eq!((one.bytes(), other.bytes()), (1024, 9 * 1024));
-        drop((one, other));
-        assert_eq!(limits.bytes(), 0);
-    }
+fn current_limits() -> &'static CallLimits {
+    let limits = CURRENT.try_with(|call| call.limits);
+    limits.unwrap_or_else(|_| *OUTSIDE_OF_CALLS)
 }

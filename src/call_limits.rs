@@ -31,11 +31,16 @@ const MAX_KNOWN_ACCOUNTS: usize = 1024;
 /// Calls that were rejected, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
 
-/// The bytes that a permit of a limit of bytes stands for.
-pub const KIB: usize = 1024;
+/// The unit of limits of bytes.
+const KIB: usize = 1024;
 
 /// A part of a limit, which is free again when this is dropped.
 pub type Permit = OwnedSemaphorePermit;
+
+/// The bytes that a permit of a limit of bytes holds, in whole KiB.
+pub fn permit_bytes(permit: &Permit) -> usize {
+    permit.num_permits() * KIB
+}
 
 /// How many calls, connections or bytes there may be at a time. Clones share it.
 #[derive(Clone)]

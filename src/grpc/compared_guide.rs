@@ -3,7 +3,7 @@
 use std::slice;
 
 use crate::{
-    call_context::WorkMemory,
+    call_context::{Permit, memory_limit, permit_bytes, take_memory},
     domain::{
         Error, Missing, Result, SizedResource,
         etag::GuideEtag,
@@ -21,7 +21,7 @@ use crate::{
 
 pub struct ComparedGuide {
     pub document: TaskDocument,
-    pub memory: WorkMemory,
+    pub memory: Permit,
     pub etag: GuideEtag,
     bytes: usize,
 }
@@ -38,16 +38,12 @@ impl ComparedGuide {
     ) -> Result<(TaskRevision, Self)> {
         let found = account.get_revision_and_guide(task, name, field);
         let ((revision, guide), permit) = found.await?;
-        let mut memory = WorkMemory::for_current_call();
         let document_bytes = guide.document_bytes;
         let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
         let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
         let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
-        memory.grow_within(SizedResource::Guide, bytes, other)?;
+        let memory = take_guide_memory(bytes, other)?;
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
-        // The encoded bytes have been dropped.
-        drop(guide);
-        memory.shrink_to(bytes.saturating_sub(document_bytes));
         drop(permit);
         let guide = Self {
             document,
@@ -69,14 +65,18 @@ impl ComparedGuide {
             error => error,
         })?;
         let (etag, bytes) = (GuideEtag::for_guide(&tree), tree.bytes());
-        let mut memory = WorkMemory::for_current_call();
-        memory.grow_within(SizedResource::Guide, 2 * bytes, other)?;
+        let memory = take_guide_memory(2 * bytes, other)?;
         Ok(Self {
             document: encode::document(tree),
             memory,
             etag,
             bytes,
         })
+    }
+
+    /// The memory that it holds.
+    pub fn held_bytes(&self) -> usize {
+        permit_bytes(&self.memory)
     }
 
     /// The weight of the guide for the limit on concurrent analysis.
@@ -88,6 +88,16 @@ impl ComparedGuide {
     pub fn compare(&self, target: &Self) -> (Vec<String>, Vec<v1::StepDifference>) {
         let difference = compare(&self.document, &target.document);
         (paths(&difference.fields), step_differences(&difference))
+    }
+}
+
+/// Takes memory for a guide. Fails with [`Error::TooLarge`] if it would never fit in addition to the `other`
+/// bytes that the call holds.
+fn take_guide_memory(bytes: usize, other: usize) -> Result<Permit> {
+    let (resource, limit) = (SizedResource::Guide, memory_limit());
+    match bytes.saturating_add(other) > limit {
+        true => Err(Error::TooLarge { resource, limit }),
+        false => take_memory(bytes),
     }
 }
 

@@ -79,7 +79,7 @@ impl Call {
         }
         let found = ComparedGuide::revision(&self.account, task, &name, "revision", 0);
         let (revision, guide) = found.await?;
-        let bytes = guide.memory.bytes();
+        let bytes = guide.held_bytes();
         // From now on, it counts towards the response.
         drop(guide.memory);
         CallContext::reserve_response(bytes)?;
@@ -125,7 +125,7 @@ impl Call {
         })?;
         let account = &self.account;
         let (_, base) = ComparedGuide::revision(account, task, &base, "base", 0).await?;
-        let held = base.memory.bytes();
+        let held = base.held_bytes();
         let target = match target {
             Some(name) => {
                 let found = ComparedGuide::revision(account, task, &name, "target", held);

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     analysis_threads::AnalysisThreads,
-    call_context::{CallContext, WorkMemory},
+    call_context::{CallContext, memory_limit},
     domain::{self, Error, SizedResource, ids::AccountId},
 };
 
@@ -171,7 +171,7 @@ impl Account {
         &self,
         bytes: usize,
     ) -> domain::Result<OwnedSemaphorePermit> {
-        let limit = WorkMemory::for_current_call().limit();
+        let limit = memory_limit();
         if bytes > limit {
             let resource = SizedResource::Call;
             return Err(Error::TooLarge { resource, limit });

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     analysis_threads::analyze_by_weight,
-    call_context::WorkMemory,
+    call_context::{Permit, memory_limit, take_memory},
     domain::{
         Error, SizedResource,
         analysis::{
@@ -69,7 +69,7 @@ pub(super) struct ReadGuide {
     /// The cost of its analysis.
     pub weight: usize,
     /// Reserves the guide's memory until it is dropped.
-    memory: WorkMemory,
+    memory: Permit,
 }
 
 impl ReadGuide {
@@ -82,7 +82,7 @@ impl ReadGuide {
     pub fn finish(
         self,
         stop: StopSignal<'_>,
-    ) -> Option<(Guide, BTreeMap<String, Outside<Criterion>>, WorkMemory)> {
+    ) -> Option<(Guide, BTreeMap<String, Outside<Criterion>>, Permit)> {
         let OutsideUses { setters, readers } = self.outside;
         Some((self.draft.finish(setters, stop)?, readers, self.memory))
     }
@@ -338,17 +338,15 @@ impl FoundTasks {
 
     /// Reserves the memory for the tasks and steps. Fails if they have more bytes than a message may
     /// have or than would ever fit into memory, or with [`Error::Overloaded`] if there is no memory now.
-    fn reserve_memory(&self, max_message_bytes: usize) -> Result<WorkMemory, Error> {
-        let mut memory = WorkMemory::for_current_call();
+    fn reserve_memory(&self, max_message_bytes: usize) -> Result<Permit, Error> {
         // The last part is for the fixed size of rows, and for the analysis.
-        let limit = max_message_bytes.min(memory.limit() / (MEMORY_PER_BYTE + 1));
+        let limit = max_message_bytes.min(memory_limit() / (MEMORY_PER_BYTE + 1));
         if self.bytes > limit {
             let resource = SizedResource::AnalyzedGuide;
             return Err(Error::TooLarge { resource, limit });
         }
         let row_bytes = (self.ids.len() + self.step_count) * MEMORY_PER_ROW;
-        memory.grow(self.bytes * MEMORY_PER_BYTE + row_bytes)?;
-        Ok(memory)
+        take_memory(self.bytes * MEMORY_PER_BYTE + row_bytes)
     }
 
     async fn read(

@@ -15,7 +15,7 @@ use super::{
     name_users::{NameUser, NamingFields, name_uses, read_texts, read_users},
 };
 use crate::{
-    call_context::WorkMemory,
+    call_context::{Permit, take_memory},
     domain::{
         analysis::{
             Criterion, GuideDraft, Outside, OutsideSetter, Variable, account_name, full_name,
@@ -69,7 +69,7 @@ pub async fn find_outside_uses(
     scope: Scope<'_, impl ConnectionTrait>,
     draft: &GuideDraft,
     replaced: Option<&BTreeSet<TaskId>>,
-    memory: &mut WorkMemory,
+    memory: &mut Permit,
 ) -> Result<OutsideUses, StoreError> {
     let tasks = draft.tasks().iter().map(|task| task.task.guid.0);
     let steps = draft.steps().map(|step| step.step.guid.0);
@@ -103,7 +103,7 @@ pub async fn find_outside_uses(
     users.retain(|user| setters.ids.contains(&user.guid) || readers.ids.contains(&user.guid));
     let bytes: i64 = users.iter().map(|user| user.size).sum();
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    memory.grow(bytes.saturating_mul(MEMORY_PER_BYTE))?;
+    memory.merge(take_memory(bytes.saturating_mul(MEMORY_PER_BYTE))?);
     let texts = read_texts(scope, &users).await?;
     Ok(OutsideUses {
         setters: setters.setters(&texts)?,

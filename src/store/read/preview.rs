@@ -10,7 +10,7 @@ use sea_orm::{
 use super::{GuideSource, MaxBytes};
 use crate::{
     analysis_threads::analyze_by_weight,
-    call_context::WorkMemory,
+    call_context::Permit,
     domain::{
         Result,
         analysis::{
@@ -60,7 +60,7 @@ pub struct PreviewPage {
     /// The stored bodies of the page, by step and language; `None` for the source.
     pub bodies: BTreeMap<(StepId, Option<Language>), Body>,
     /// Reserves the guide's memory.
-    _memory: WorkMemory,
+    _memory: Permit,
 }
 
 impl Account {

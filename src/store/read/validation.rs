@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{GuideSource, guide::ReadGuide};
 use crate::{
-    call_context::WorkMemory,
+    call_context::Permit,
     domain::{
         Error, Missing, Result,
         analysis::{Criterion, Fingerprint, Guide, Outside, StopSignal},
@@ -260,7 +260,7 @@ impl FindingsCursor {
 }
 
 /// A guide, the conditions elsewhere that read its variables, and the memory of both.
-type CompiledGuide = (Guide, BTreeMap<String, Outside<Criterion>>, WorkMemory);
+type CompiledGuide = (Guide, BTreeMap<String, Outside<Criterion>>, Permit);
 
 /// Combines all that findings follow from.
 fn validation_fingerprint(
