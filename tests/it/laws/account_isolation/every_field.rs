@@ -8,7 +8,7 @@ use prost_reflect::{DynamicMessage, Kind, Value};
 
 use super::naming_field::NamingField;
 use super::{
-    other_account::OtherAccount,
+    other_account::{Ids, OtherAccount},
     response::{CallResult, SentId},
 };
 use crate::{
@@ -80,39 +80,41 @@ fn every_call_and_every_field_has_an_entry() {
 
 #[apply(on_both_databases)]
 async fn no_call_tells_foreign_from_absent(client: Client) {
-    let other = OtherAccount::of(&client).await;
-    each_call(|call, entry| expect_isolation(&client, &other, call, entry)).await;
-    other.expect_unchanged("a call").await;
+    expect_isolation(&client, Forms::Foreign).await;
 }
 
-async fn expect_isolation(
-    client: &Client,
-    other: &OtherAccount,
-    call: &'static str,
-    entry: &'static Entry,
-) {
-    let mut callers = BTreeMap::new();
-    for named in &entry.names() {
-        let mut check = Check {
-            client,
-            call,
-            entry,
-            named,
-            other,
-            callers: BTreeMap::new(),
-        };
-        if named.kinds == ["retry"] {
-            let other = OtherAccount::with_retry(client, call, named).await;
-            check.other = &other;
-            check.check_everywhere().await;
-            other.expect_unchanged(call).await;
-            other.expect_retry().await;
-        } else {
-            check.callers = callers;
-            check.check_everywhere().await;
-            callers = check.callers;
+#[apply(on_one_database)]
+async fn malformed_ids_are_refused_and_nil_and_capital_ones_are_absent(client: Client) {
+    expect_isolation(&client, Forms::Others).await;
+}
+
+/// The ids that are sent, in addition to absent ones.
+#[derive(Clone, Copy, PartialEq)]
+enum Forms {
+    Foreign,
+    /// The nil id, a foreign id in capitals, and malformed ones.
+    Others,
+}
+
+async fn expect_isolation(client: &Client, forms: Forms) {
+    let other = OtherAccount::of(client).await;
+    each_call(async |call, entry| {
+        let mut callers = BTreeMap::new();
+        for named in &entry.names() {
+            let mut check = Check {
+                client,
+                call,
+                entry,
+                named,
+                other: &other,
+                callers: &mut callers,
+            };
+            check.check_everywhere(forms).await;
         }
-    }
+    })
+    .await;
+    other.expect_unchanged("a call").await;
+    other.expect_retries().await;
 }
 
 /// A field that is tried out.
@@ -123,51 +125,67 @@ struct Check<'a> {
     named: &'a NamingField,
     other: &'a OtherAccount,
     /// The calling accounts, by request. No call has changed them, so each has the same resources.
-    callers: BTreeMap<String, Fixture>,
+    callers: &'a mut BTreeMap<String, Fixture>,
 }
 
 impl Check<'_> {
-    async fn check_everywhere(&mut self) {
-        let (call, named) = (self.call, self.named);
-        let tasks = self.other.tasks().await;
-        let places = references(call);
+    async fn check_everywhere(&mut self, forms: Forms) {
+        let named = self.named;
+        let places = references(self.call);
         for place in places.iter().filter(|place| named.covers(&place.path())) {
             for kind in &named.kinds {
-                self.check(kind, place).await;
+                let ids = self.other.ids(self.call, kind);
+                let at = format!("{} {} of @{}", self.call, place.path(), named.request);
+                let absent = self.send(place, &ids.absent).await;
+                match forms {
+                    Forms::Foreign => self.check_foreign(kind, place, &ids, &absent, &at).await,
+                    Forms::Others => self.check_others(kind, place, &ids, &absent, &at).await,
+                }
             }
         }
-        let after = self.other.tasks().await;
-        assert_eq!(after, tasks, "{call} {named:?} changed the other account");
     }
 
-    /// Sends a foreign and an absent id, the nil id, and malformed ones.
-    async fn check(&mut self, kind: &str, place: &FieldPath) {
-        let named = self.named;
-        let ids = self.other.ids(kind);
-        let at = format!("{} {} of @{}", self.call, place.path(), named.request);
+    async fn check_foreign(
+        &mut self,
+        kind: &str,
+        place: &FieldPath,
+        ids: &Ids,
+        absent: &CallResult,
+        at: &str,
+    ) {
         let foreign = self.send(place, &ids.foreign).await;
-        assert_eq!(foreign.reason(), named.absent, "{at}: {foreign:?}");
-        let absent = self.send(place, &ids.absent).await;
-        assert_eq!(foreign, absent, "{at}: foreign, absent");
+        assert_eq!(foreign.reason(), self.named.absent, "{at}: {foreign:?}");
+        assert_eq!(foreign, *absent, "{at}: foreign, absent");
         if kind != "revision"
             && let CallResult::Error {
                 code: Code::NotFound,
                 field,
                 ..
-            } = &absent
+            } = absent
         {
             assert_eq!(*field, place.indexed(), "{at}: {absent:?}");
         }
+    }
+
+    async fn check_others(
+        &mut self,
+        kind: &str,
+        place: &FieldPath,
+        ids: &Ids,
+        absent: &CallResult,
+        at: &str,
+    ) {
+        let named = self.named;
         let nil = self.send(place, &ids.nil).await;
         match (kind, named.absent.as_str()) {
             // The nil id of a role is 0, which counts as missing.
             ("role", OK) => assert_eq!(nil.reason(), OK, "{at}: {nil:?}"),
             ("role", _) => assert_eq!(nil.reason(), "FIELD_REQUIRED", "{at}: {nil:?}"),
-            _ => assert_eq!(nil, absent, "{at}: nil, absent"),
+            _ => assert_eq!(nil, *absent, "{at}: nil, absent"),
         }
         if ids.malformed.len() > 1 {
             let capitals = self.send(place, &ids.foreign.to_uppercase()).await;
-            assert_eq!(capitals, absent, "{at}: capitals, absent");
+            assert_eq!(capitals, *absent, "{at}: capitals, absent");
         }
         // Each form of a malformed id is tried in many fields.
         let form = match named.malformed == OK {

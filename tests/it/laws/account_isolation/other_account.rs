@@ -1,14 +1,13 @@
 //! The account whose resources another account names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::naming_field::NamingField;
 use super::response::CallResult;
 use crate::{
     fixture::{Contents, Fixture},
-    kit::{calls::Mark, catalogue::entry},
+    kit::{calls::Mark, catalogue::catalogue},
     prelude::*,
 };
 
@@ -29,8 +28,8 @@ pub struct OtherAccount {
     ids: BTreeSet<String>,
     /// What it can read.
     contents: Contents,
-    /// A call with a request id, and its response.
-    retry: Option<(&'static str, Value, Value)>,
+    /// A request with a request id, and its response, by call.
+    retries: BTreeMap<&'static str, (Value, Value)>,
 }
 
 /// Ids to send.
@@ -43,15 +42,6 @@ pub struct Ids {
 
 impl OtherAccount {
     pub async fn of(client: &Client) -> Self {
-        Self::with(client, None).await
-    }
-
-    /// After a request of the entry with a request id, which is then one to repeat.
-    pub async fn with_retry(client: &Client, call: &'static str, named: &NamingField) -> Self {
-        Self::with(client, Some((call, named))).await
-    }
-
-    async fn with(client: &Client, retry: Option<(&'static str, &NamingField)>) -> Self {
         let fixture = Fixture::marked(&client.other_account(), None, &SECRET).await;
         let alias = json!({ "task": "$task", "alias": SECRET_ALIAS, "revision": "$revision" });
         let alias = fixture.request(&alias);
@@ -59,13 +49,16 @@ impl OtherAccount {
         set.await.accepted();
         let role = fixture.client.given_role(SECRET.text).await.id;
         let mut ids = BTreeSet::new();
-        let mut sent = None;
-        if let Some((call, named)) = retry {
-            let mut request = fixture.request(entry(call).base(&named.request));
-            request["request_id"] = json!(unknown_guid());
-            let response = fixture.send(call, &request).await.accepted();
-            collect_ids(&response, &mut ids);
-            sent = Some((call, request, response));
+        let mut retries = BTreeMap::new();
+        for (call, entry) in &catalogue().calls {
+            let names = entry.names();
+            if let Some(named) = names.iter().find(|named| named.kinds == ["retry"]) {
+                let mut request = fixture.request(entry.base(&named.request));
+                request["request_id"] = json!(unknown_guid());
+                let response = fixture.send(call, &request).await.accepted();
+                collect_ids(&response, &mut ids);
+                retries.insert(call.as_str(), (request, response));
+            }
         }
         let contents = fixture.contents().await;
         for response in contents.values() {
@@ -76,21 +69,16 @@ impl OtherAccount {
             role,
             ids,
             contents,
-            retry: sent,
+            retries,
         }
     }
 
-    /// Asserts that the request with the request id is still answered as before.
-    pub async fn expect_retry(&self) {
-        if let Some((call, request, response)) = &self.retry {
+    /// Asserts that the requests with a request id are still answered as before.
+    pub async fn expect_retries(&self) {
+        for (call, (request, response)) in &self.retries {
             let again = self.fixture.send(call, request).await.accepted();
             assert_eq!(again, *response, "{call}");
         }
-    }
-
-    /// Its tasks, whose etags show every change of them and of their steps.
-    pub async fn tasks(&self) -> Vec<Task> {
-        self.fixture.client.all_tasks().await
     }
 
     /// Asserts that the account can read what it could.
@@ -113,8 +101,8 @@ impl OtherAccount {
         self.fixture.values[name].as_str().expect(name)
     }
 
-    /// Ids to send in a field that names a resource of this kind.
-    pub fn ids(&self, kind: &str) -> Ids {
+    /// Ids to send in a field of the call that names a resource of this kind.
+    pub fn ids(&self, call: &str, kind: &str) -> Ids {
         let ids = |foreign: &str, absent: &str, malformed: &str, nil: &str| Ids {
             foreign: foreign.to_owned(),
             absent: absent.to_owned(),
@@ -138,7 +126,7 @@ impl OtherAccount {
             }
             "account" => self.fixture.client.account(),
             "retry" => {
-                let (_, request, _) = self.retry.as_ref().expect("a call to repeat");
+                let (request, _) = &self.retries[call];
                 request["request_id"].as_str().expect("an id")
             }
             kind => self.value(kind),
