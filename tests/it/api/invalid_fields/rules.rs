@@ -17,16 +17,10 @@ pub struct FieldRule {
 }
 
 impl Entry {
-    /// The requests with rules for their fields.
-    pub fn fields(&self, values: &Values) -> Vec<(&str, Vec<FieldRule>)> {
-        let rules = |rules: &[Value]| {
-            let rules = catalogue().expand_list(rules, values);
-            rules.into_iter().map(FieldRule::from).collect()
-        };
-        let fields = self.fields.iter();
-        fields
-            .map(|(name, of)| (name.as_str(), rules(of)))
-            .collect()
+    /// The rules for the fields of a request.
+    pub fn rules(&self, name: &str, values: &Values) -> Vec<FieldRule> {
+        let rules = catalogue().expand_list(&self.fields[name], values);
+        rules.into_iter().map(FieldRule::from).collect()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     databases::Database,
     fixture::Fixture,
     kit::{
-        catalogue::{Entry, Refusal, catalogue, changed},
+        catalogue::{Entry, catalogue, changed},
         client::Client,
         contract,
     },
@@ -89,9 +89,7 @@ async fn expect_no_leak(service: Service, values: Values) {
         let good = good.encode_to_vec();
         refused_for_its_bytes(&caller, call, &good).await;
         refused_for_its_credentials(&caller, call, &good).await;
-        for refusal in &entry.refused {
-            refused_for_its_state(&caller.other_account(), call, entry, refusal).await;
-        }
+        refused_for_its_state(&caller.other_account(), call, entry).await;
     }
     assert!(refused * 4 > sent, "{refused} of {sent}");
     refused_for_a_used_request_id(&caller).await;
@@ -149,13 +147,17 @@ async fn refused_for_its_credentials(caller: &Caller, call: &str, good: &[u8]) {
 }
 
 /// Failed preconditions are named by ids, never by texts.
-async fn refused_for_its_state(caller: &Caller, call: &str, entry: &Entry, refusal: &Refusal) {
-    let base = entry.base(&refusal.request);
-    let values = caller.prepare(Some(&json!([base, refusal.change]))).await;
-    let [request, change] = [base, &refusal.change].map(|it| catalogue().expand(it, &values));
-    let message = MARK.message(call, changed(request, &change));
-    let outcome = caller.send(call, message.encode_to_vec()).await;
-    assert!(outcome.is_err(), "{call} accepts {:?}", refusal.change);
+async fn refused_for_its_state(caller: &Caller, call: &str, entry: &Entry) {
+    let refused = entry.refused.iter();
+    let needed = refused.map(|refusal| json!([entry.base(&refusal.request), refusal.change]));
+    let values = caller.prepare(Some(&needed.collect())).await;
+    for refusal in &entry.refused {
+        let [request, change] = [entry.base(&refusal.request), &refusal.change]
+            .map(|it| catalogue().expand(it, &values));
+        let message = MARK.message(call, changed(request, &change));
+        let outcome = caller.send(call, message.encode_to_vec()).await;
+        assert!(outcome.is_err(), "{call} accepts {:?}", refusal.change);
+    }
 }
 
 async fn refused_for_a_used_request_id(caller: &Caller) {
