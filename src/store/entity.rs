@@ -1,6 +1,7 @@
 //! The SeaORM entities, one file per table.
 
 pub mod account;
+pub mod applied_migration;
 pub mod change;
 pub mod change_feed;
 pub mod deleted_step;

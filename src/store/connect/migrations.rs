@@ -1,12 +1,12 @@
 //! Migrations of the schema, when a database is opened.
 #![allow(clippy::disallowed_methods)] // Before there are accounts.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
-    EntityTrait, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+    EntityTrait, Schema, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
 };
-use sea_orm_migration::MigratorTrait;
-
 use uuid::Uuid;
 
 use super::{
@@ -19,8 +19,8 @@ use crate::{
     domain::sha256::Sha256,
     store::{
         WriteMode, account,
-        entity::server_key,
-        schema::{self, Migrator},
+        entity::{applied_migration, server_key},
+        schema::{self, MIGRATIONS},
     },
 };
 
@@ -64,9 +64,9 @@ pub async fn prepare_schema(
         return Ok(change);
     }
     let transaction = begin_migrations(db).await?;
-    let pending = pending_migrations(&transaction).await?;
+    let applied = count_applied(&transaction).await?;
     let distributes = layout == TableLayout::Distributed || is_distributed(&transaction).await?;
-    Migrator::up(&transaction, None).await?;
+    apply_migrations(&transaction, applied).await?;
     if distributes {
         distribute_tables(&transaction).await?;
     }
@@ -75,9 +75,9 @@ pub async fn prepare_schema(
         WriteMode::Store => transaction.commit().await?,
         WriteMode::ValidateOnly => transaction.rollback().await?,
     }
-    Ok(match pending {
+    Ok(match applied {
         // Another server has migrated meanwhile.
-        0 => SchemaChange::Current,
+        applied if applied == MIGRATIONS.len() => SchemaChange::Current,
         _ => change,
     })
 }
@@ -89,34 +89,67 @@ async fn needed_change(db: &DatabaseConnection, migrate: bool) -> Result<SchemaC
     if transaction.get_database_backend() == DbBackend::Postgres {
         check_permissions(&transaction, migration_permissions()).await?;
     }
-    let all = Migrator::migrations().len();
-    let pending = match pending_migrations(&transaction).await {
-        Err(DbErr::Custom(_)) => return Err(OpenError::unusable(UNKNOWN_SCHEMA)),
-        pending => pending?,
-    };
-    if pending < all {
-        check_keys(&transaction, all - pending).await?;
+    let applied = count_applied(&transaction).await?;
+    if applied > 0 {
+        check_keys(&transaction, applied).await?;
     }
     transaction.rollback().await?;
-    match pending {
+    match MIGRATIONS.len() - applied {
         0 => Ok(SchemaChange::Current),
-        _ if migrate && pending == all => Ok(SchemaChange::Created),
+        _ if migrate && applied == 0 => Ok(SchemaChange::Created),
         _ if migrate => Ok(SchemaChange::Migrated),
-        _ if pending == all => Err(OpenError::unusable(
+        _ if applied == 0 => Err(OpenError::unusable(
             "the database is empty: run `expertise migrate`, or set EXPERTISE_MIGRATE=true",
         )),
-        _ => Err(OpenError::unusable(format!(
+        pending => Err(OpenError::unusable(format!(
             "the database schema is older than this version (missing migrations: {pending}): run \
              `expertise migrate`, or set EXPERTISE_MIGRATE=true"
         ))),
     }
 }
 
-/// The number of migrations that the database lacks. Fails with [`DbErr::Custom`] if it has one that this
-/// version does not know.
-async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
-    let pending = Migrator::get_pending_migrations_read_only(db).await?;
-    Ok(pending.len())
+/// The number of migrations that the database has. Fails if it has one that this version does not know.
+async fn count_applied(db: &DatabaseTransaction) -> Result<usize, OpenError> {
+    let table = match db.get_database_backend() {
+        DbBackend::Sqlite => "SELECT 1 FROM sqlite_master WHERE name = 'seaql_migrations'",
+        _ => {
+            "SELECT 1 FROM pg_tables \
+             WHERE schemaname = current_schema() AND tablename = 'seaql_migrations'"
+        }
+    };
+    if !has_row(db, table).await? {
+        return Ok(0);
+    }
+    let applied = applied_migration::Entity::find().all(db).await?;
+    let mut applied: Vec<_> = applied.iter().map(|row| row.version.as_str()).collect();
+    applied.sort_unstable();
+    let known = MIGRATIONS.map(|migration| migration.name);
+    if !known.starts_with(&applied) {
+        return Err(OpenError::unusable(UNKNOWN_SCHEMA));
+    }
+    Ok(applied.len())
+}
+
+/// Applies the migrations after the first `applied`, and records them.
+async fn apply_migrations(db: &DatabaseTransaction, applied: usize) -> Result<(), DbErr> {
+    let backend = db.get_database_backend();
+    let mut table = Schema::new(backend).create_table_from_entity(applied_migration::Entity);
+    db.execute(table.if_not_exists()).await?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = since.unwrap_or_default().as_secs().cast_signed();
+    for migration in MIGRATIONS.iter().skip(applied) {
+        for statement in (migration.statements)(backend) {
+            db.execute_unprepared(&statement).await?;
+        }
+        let record = applied_migration::ActiveModel {
+            version: Set(migration.name.to_owned()),
+            applied_at: Set(now),
+        };
+        applied_migration::Entity::insert(record)
+            .exec_without_returning(db)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Checks that no copy is unfinished, and that the schema is what the first `migrations` migrations of
@@ -156,7 +189,7 @@ async fn begin_migrations(db: &DatabaseConnection) -> Result<DatabaseTransaction
 
 /// Stores the digest of this version's schema, and the secret of page tokens if there is none.
 async fn write_keys(db: &DatabaseTransaction) -> Result<(), DbErr> {
-    let digest = schema::digest(Migrator::migrations().len());
+    let digest = schema::digest(MIGRATIONS.len());
     let secret: [u8; 32] = Sha256::default()
         .with(Uuid::new_v4())
         .with(Uuid::new_v4())
@@ -235,7 +268,7 @@ async fn has_citus(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
 }
 
 async fn has_row(db: &impl ConnectionTrait, sql: &str) -> Result<bool, DbErr> {
-    let query = Statement::from_string(DbBackend::Postgres, sql);
+    let query = Statement::from_string(db.get_database_backend(), sql);
     Ok(db.query_one_raw(query).await?.is_some())
 }
 

@@ -1,12 +1,15 @@
 //! The first schema. Names are written out, because later changes of the entities must not change
 //! this migration.
 
-use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+use sea_orm::DbBackend;
 
-use super::SchemaTable;
+use super::{Migration, SchemaTable};
 
-#[derive(DeriveMigrationName)]
-pub struct Migration;
+pub const MIGRATION: Migration = Migration {
+    name: "m0001",
+    templates: &[&TABLES, &INDEXES],
+    statements,
+};
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are types that
 /// differ between the databases. `{seq}` is an increasing number that the database draws. `{seq_key}` is
@@ -290,49 +293,40 @@ const INDEXES: [&str; 16] = [
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
 ];
 
-#[async_trait::async_trait]
-impl MigrationTrait for Migration {
-    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let db = manager.get_connection();
-        let (text, uuid, bytes, by_key, seq, seq_key) = match manager.get_database_backend() {
-            // SQLite compares text byte by byte by default. `uuid_text` is SeaORM's name of the
-            // type; the value is a blob. WITHOUT ROWID stores narrow rows in the primary key only.
-            DbBackend::Sqlite => (
-                "text",
-                "uuid_text",
-                "blob",
-                " WITHOUT ROWID",
-                "integer PRIMARY KEY",
-                "",
-            ),
-            _ => {
-                let sequence = "CREATE SEQUENCE changes_seq";
-                db.execute_unprepared(sequence).await?;
-                (
-                    "text COLLATE \"C\"",
-                    "uuid",
-                    "bytea",
-                    "",
-                    "bigint NOT NULL DEFAULT nextval('changes_seq')",
-                    ", PRIMARY KEY (account_id, seq)",
-                )
-            }
-        };
-        for table in TABLES {
-            let table = table
-                .replace("{text}", text)
-                .replace("{uuid}", uuid)
-                .replace("{bytes}", bytes)
-                .replace("{seq}", seq)
-                .replace("{seq_key}", seq_key)
-                .replace("{by_key}", by_key);
-            db.execute_unprepared(&table).await?;
-        }
-        for index in INDEXES {
-            db.execute_unprepared(index).await?;
-        }
-        Ok(())
-    }
+fn statements(backend: DbBackend) -> Vec<String> {
+    let (sequence, text, uuid, bytes, by_key, seq, seq_key) = match backend {
+        // SQLite compares text byte by byte by default. `uuid_text` is SeaORM's name of the
+        // type; the value is a blob. WITHOUT ROWID stores narrow rows in the primary key only.
+        DbBackend::Sqlite => (
+            None,
+            "text",
+            "uuid_text",
+            "blob",
+            " WITHOUT ROWID",
+            "integer PRIMARY KEY",
+            "",
+        ),
+        _ => (
+            Some("CREATE SEQUENCE changes_seq".to_owned()),
+            "text COLLATE \"C\"",
+            "uuid",
+            "bytea",
+            "",
+            "bigint NOT NULL DEFAULT nextval('changes_seq')",
+            ", PRIMARY KEY (account_id, seq)",
+        ),
+    };
+    let tables = TABLES.iter().map(|table| {
+        table
+            .replace("{text}", text)
+            .replace("{uuid}", uuid)
+            .replace("{bytes}", bytes)
+            .replace("{seq}", seq)
+            .replace("{seq_key}", seq_key)
+            .replace("{by_key}", by_key)
+    });
+    let indexes = INDEXES.map(str::to_owned);
+    sequence.into_iter().chain(tables).chain(indexes).collect()
 }
 
 /// The tables that this migration creates, each after the tables that it refers to.
@@ -341,9 +335,4 @@ pub fn tables() -> impl Iterator<Item = SchemaTable> {
         name: table.split_whitespace().nth(2).unwrap_or_default(),
         belongs_to_accounts: table.contains("account_id"),
     })
-}
-
-/// The statements of this migration, for a digest.
-pub fn statements() -> impl Iterator<Item = &'static str> {
-    TABLES.into_iter().chain(INDEXES)
 }
