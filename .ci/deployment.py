@@ -1,10 +1,6 @@
 """Checks that the files of a deployment agree with each other and with the service.
 
-Usage: deployment.py BINARY DESCRIPTOR_SET
-
-The binary says its default settings, and whether those of a deployment are valid. Envoy is not run: its
-schema says whether each field of its configuration exists, and the descriptor set whether every rpc can be
-transcoded.
+Usage: deployment.py BINARY, which prints its default settings, and says whether those of a deployment are valid.
 """
 
 import configparser
@@ -15,19 +11,6 @@ import sys
 import tomllib
 
 import yaml
-from google.api import annotations_pb2, field_behavior_pb2  # noqa: F401
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format
-from google.protobuf import field_mask_pb2, struct_pb2, timestamp_pb2  # noqa: F401
-
-from envoy.config.bootstrap.v3 import bootstrap_pb2
-
-# The types that the configuration may use in `typed_config`.
-from envoy.extensions.filters.http.cors.v3 import cors_pb2  # noqa: F401
-from envoy.extensions.filters.http.grpc_json_transcoder.v3 import transcoder_pb2
-from envoy.extensions.filters.http.grpc_web.v3 import grpc_web_pb2  # noqa: F401
-from envoy.extensions.filters.http.router.v3 import router_pb2  # noqa: F401
-from envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
-from envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2  # noqa: F401
 
 MANIFESTS = pathlib.Path("docs/deploy/kubernetes")
 
@@ -77,7 +60,7 @@ def check_systemd():
     unit.read("docs/deploy/expertise.service")
     service = unit["Service"]
     page = pathlib.Path("docs/deploy/README.md").read_text()
-    profile = re.search(r"cargo build .*--(\w+)", page).group(1)
+    profile = re.search(r"cargo build .*--profile (\w+)", page).group(1)
     program = service["ExecStart"].split()[0]
     check("the page of systemd builds what it installs", f"install target/{profile}/expertise {program}" in page)
     check("systemd waits longer than the grace", seconds(service["TimeoutStopSec"]) > GRACE)
@@ -124,55 +107,6 @@ def check_kubernetes():
     check("the servers do not migrate then", patched["env"] == [{"name": "EXPERTISE_MIGRATE", "value": "false"}])
 
 
-def services_of(path):
-    """The services of the contract, by name."""
-    files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path(path).read_bytes())
-    pool = descriptor_pool.Default()
-    # Google's are imported above or come with protobuf.
-    own = [file for file in files.file if not file.name.startswith("google/")]
-    for file in own:
-        pool.Add(file)
-    names = [f"{file.package}.{service.name}" for file in own for service in file.service]
-    return {name: pool.FindServiceByName(name) for name in names}
-
-
-def transcoded(method):
-    """The HTTP method and path of an rpc. Its variables and its body are fields of the request."""
-    rule = method.GetOptions().Extensions[annotations_pb2.http]
-    verb = rule.WhichOneof("pattern")
-    path = getattr(rule, verb)
-    try:
-        for name in [*re.findall(r"\{([^}=]+)\}", path), *({rule.body} - {"", "*"})]:
-            message = method.input_type
-            for part in name.split("."):
-                message = message.fields_by_name[part].message_type
-            assert bool(message) == (name == rule.body)
-        assert not rule.additional_bindings and not (verb in ("get", "delete") and rule.body)
-    except (KeyError, AttributeError, AssertionError) as error:
-        raise SystemExit(f"wrong: {method.full_name} cannot be transcoded from {verb} {path}") from error
-    return verb, re.sub(r"\{[^}]+\}", "*", path)
-
-
-def check_envoy(services):
-    document = read("docs/deploy/envoy.yaml")
-    resources = json_format.ParseDict(document, bootstrap_pb2.Bootstrap()).static_resources
-    (network_filter,) = resources.listeners[0].filter_chains[0].filters
-    manager = http_connection_manager_pb2.HttpConnectionManager()
-    network_filter.typed_config.Unpack(manager)
-    transcoder = transcoder_pb2.GrpcJsonTranscoder()
-    manager.http_filters[2].typed_config.Unpack(transcoder)
-    check("the transcoder has every service", sorted(transcoder.services) == sorted(services))
-    paths = [transcoded(method) for service in services.values() for method in service.methods]
-    check(f"{len(paths)} rpcs have paths of their own", paths and len(set(paths)) == len(paths))
-    (host,) = manager.route_config.virtual_hosts
-    reachable = [any(f"/{name}/".startswith(it.match.prefix) for it in host.routes) for name in services]
-    check("every service has a route", all(reachable))
-    removed = set(host.request_headers_to_remove)
-    check("callers cannot set the account", removed == {"x-account-id", "x-subject", "x-scopes"})
-    limits = {transcoder.max_request_body_size.value, transcoder.max_response_body_size.value}
-    check("bodies may be as large as messages", limits == {DEFAULT["max_message_bytes"]})
-
-
 DEFAULT = config()
 PORT = int(DEFAULT["listen"].rpartition(":")[2])
 GRACE = seconds(DEFAULT["shutdown_grace"])
@@ -182,4 +116,3 @@ METRICS = f"0.0.0.0:{METRICS_PORT}"
 check_image_and_compose()
 check_systemd()
 check_kubernetes()
-check_envoy(services_of(sys.argv[2]))

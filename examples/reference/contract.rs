@@ -78,8 +78,8 @@ pub fn is_in_contract(package: &str) -> bool {
     package == PACKAGE
 }
 
-/// The verb and path of an rpc's HTTP annotation.
-pub fn http(rpc: &MethodDescriptor) -> Option<(String, String)> {
+/// The verb, path and body of an rpc's HTTP annotation.
+pub fn http(rpc: &MethodDescriptor) -> Option<(String, String, String)> {
     let options = rpc.options();
     let Value::Message(rule) = annotation(&options, "google.api.http")?.1 else {
         return None;
@@ -88,7 +88,9 @@ pub fn http(rpc: &MethodDescriptor) -> Option<(String, String)> {
         .fields()
         .find(|(field, _)| field.containing_oneof().is_some());
     let (verb, path) = verb?;
-    Some((verb.name().to_owned(), path.as_str()?.to_owned()))
+    let body = rule.get_field_by_name("body")?;
+    let [path, body] = [path.as_str()?, body.as_str()?].map(str::to_owned);
+    Some((verb.name().to_owned(), path, body))
 }
 
 /// The `google.api.field_behavior` of a field in words, without the frequent `OPTIONAL`.

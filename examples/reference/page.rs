@@ -3,7 +3,7 @@
 #[path = "../../tests/kit/catalogue.rs"]
 #[allow(dead_code, clippy::expect_used, clippy::indexing_slicing)]
 mod catalogue;
-mod contract;
+pub mod contract;
 mod prose;
 mod rpc_examples;
 mod table;
@@ -100,7 +100,7 @@ fn write_service(
     )?;
     for rpc in service.methods() {
         writeln!(page, "\n### {}\n\n{}", rpc.name(), prose.comment(&rpc)?)?;
-        let (verb, path) = contract::http(&rpc).context("an rpc without an HTTP path")?;
+        let (verb, path, _) = contract::http(&rpc).context("an rpc without an HTTP path")?;
         let (verb, full) = (verb.to_uppercase(), rpc.full_name());
         let (service, name) = full.rsplit_once('.').context("an rpc without a service")?;
         writeln!(page, "\n`{service}/{name}`, as HTTP `{verb} {path}`")?;

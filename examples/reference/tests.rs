@@ -2,7 +2,14 @@
 
 #![allow(clippy::expect_used)]
 
-use super::page;
+use std::collections::BTreeSet;
+
+use prost_reflect::{Kind, ServiceDescriptor};
+
+use super::page::{
+    self,
+    contract::{Contract, http},
+};
 
 const COMMITTED: &str = include_str!("../../docs/reference.md");
 
@@ -58,4 +65,38 @@ fn the_reasons_of_an_rpc_include_those_that_its_description_names() {
         }
     }
     assert!(described > 40, "{described}");
+}
+
+/// A proxy can serve each as REST: variables of the path are scalar fields of the request, and so is
+/// no body.
+#[test]
+fn every_rpc_has_an_http_path_of_its_own() {
+    let contract = Contract::read().expect("the API");
+    let mut paths = BTreeSet::new();
+    for rpc in contract
+        .services
+        .iter()
+        .flat_map(ServiceDescriptor::methods)
+    {
+        let name = rpc.full_name();
+        let (verb, path, body) = http(&rpc).expect(name);
+        let is_message = |path: &str| {
+            let mut kind = Kind::Message(rpc.input());
+            for part in path.split('.') {
+                let message = kind.as_message().expect(path);
+                kind = message.get_field_by_name(part).expect(path).kind();
+            }
+            kind.as_message().is_some()
+        };
+        let variables = path.split(['{', '}']).skip(1).step_by(2);
+        assert!(!variables.clone().any(is_message), "{name}");
+        let has_body = !matches!(verb.as_str(), "get" | "delete");
+        assert_eq!(!body.is_empty(), has_body, "{name}");
+        assert!(
+            matches!(body.as_str(), "" | "*") || is_message(&body),
+            "{name}"
+        );
+        let fixed: Vec<_> = path.split(['{', '}']).step_by(2).collect();
+        assert!(paths.insert((verb, fixed.concat())), "{name}");
+    }
 }
