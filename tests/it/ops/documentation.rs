@@ -91,15 +91,15 @@ async fn the_dashboard_queries_exposed_metrics() {
     let exposed = exposed().await;
     for target in panels.iter().flat_map(|panel| panel["targets"].as_array()) {
         for target in target {
-            assert_legend_is_of(target, &exposed);
+            let query = target["expr"].as_str().expect("a query");
+            let legend = target["legendFormat"].as_str().unwrap_or_default();
+            assert_has_labels(query, legend, &exposed);
         }
     }
 }
 
-/// Asserts that what a query returns has each label of its legend.
-fn assert_legend_is_of(target: &Value, exposed: &BTreeMap<String, Family>) {
-    let query = target["expr"].as_str().expect("a query");
-    let legend = target["legendFormat"].as_str().unwrap_or_default();
+/// Asserts that what a query returns has each label of its legend or summary.
+fn assert_has_labels(query: &str, legend: &str, exposed: &BTreeMap<String, Family>) {
     let kept: BTreeSet<String> = query
         .split("by (")
         .skip(1)
@@ -110,7 +110,7 @@ fn assert_legend_is_of(target: &Value, exposed: &BTreeMap<String, Family>) {
     let of_metrics: BTreeSet<&String> = metrics.flat_map(|family| &family.labels).collect();
     for label in legend.split("{{").skip(1) {
         let (label, _) = label.split_once("}}").expect(legend);
-        let label = label.trim().to_owned();
+        let label = label.trim().trim_start_matches("$labels.").to_owned();
         let has = match query.contains("by (") {
             true => kept.contains(&label),
             false => label == "instance" || of_metrics.contains(&label),
@@ -129,8 +129,10 @@ async fn alerts_query_exposed_metrics() {
         .flat_map(|group| group.rules)
         .collect();
     assert!(!rules.is_empty());
+    let exposed = exposed().await;
     for rule in &rules {
-        assert!(rule.annotations.contains_key("summary"), "{}", rule.alert);
+        let summary = rule.annotations.get("summary").expect(&rule.alert);
+        assert_has_labels(&rule.expr, summary, &exposed);
         let wait = humantime::parse_duration(&rule.wait);
         assert!(wait.is_ok(), "{}: {}", rule.alert, rule.wait);
     }
