@@ -25,11 +25,12 @@ BLOCK = re.compile(
 )
 FILE = re.compile(r"^<!-- prints: (\S+) -->$", re.M)
 # What differs from run to run.
-VARIABLE = re.compile(
-    r"(?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-    r"|(?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z)"
-    r'|(?<="etag": ")(?P<etag>[\w-]+)'
-)
+KINDS = {
+    "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    "time": r"\d{4}-\d\d-\d\dT[\d:.]+Z",
+    "etag": r'(?<="etag": ")[\w-]+',
+}
+VARIABLE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
 END = "end of block"
 # Makes the calls of the page.
 TOOL = os.environ.get("TOOL", "buf")
@@ -75,36 +76,31 @@ def run(shell, directory, block):
     sys.exit("the shell has ended:\n" + "".join(lines))
 
 
-def equal(shown, printed, known):
-    """Whether the lines are equal but for values that stand for one another, which are added to `known`."""
-    shown, printed = (re.sub(r'": +', '": ', line).rstrip() for line in (shown, printed))
-    if VARIABLE.sub("", shown) != VARIABLE.sub("", printed):
-        return False
-    values = dict(known)
-    for ours, theirs in zip(VARIABLE.finditer(shown), VARIABLE.finditer(printed)):
-        if ours.lastgroup != theirs.lastgroup or values.setdefault(ours[0], theirs[0]) != theirs[0]:
-            return False
-    if len(set(values.values())) != len(values):
-        return False
-    known.update(values)
-    return True
+def normalized(text):
+    """With one space after each colon of JSON, because the tools differ in that."""
+    return re.sub(r'": +', '": ', re.sub(r" +$", "", text.strip("\n"), flags=re.M)) + "\n"
 
 
-def difference(shown, printed, known):
-    """What differs first, or None."""
-    lines = printed.splitlines()
-    anything = False
-    for line in shown.strip("\n").splitlines():
-        if line.strip() == "…":
-            anything = True
-            continue
-        while anything and lines and not equal(line, lines[0], known):
-            lines.pop(0)
-        if not lines or not (anything or equal(line, lines[0], known)):
-            return line
-        anything = False
-        lines.pop(0)
-    return f"nothing more than that, but not {lines[0]!r}" if lines and not anything else None
+def is_printed(shown, printed, known):
+    """Whether `printed` matches the page. Values that stand for others are added to `known`."""
+    names, pattern, end = {}, "", 0
+    for value in [*VARIABLE.finditer(shown), None]:
+        text = shown[end : value.start() if value else None]
+        pattern += r"(?:.*\n)*?".join(re.escape(part) for part in re.split(r"^ *…\n", text, flags=re.M))
+        if not value:
+            break
+        end = value.end()
+        if value[0] in known:
+            pattern += re.escape(known[value[0]])
+        elif value[0] in names:
+            pattern += f"(?P={names[value[0]]})"
+        else:
+            names[value[0]] = f"value{len(names)}"
+            pattern += f"(?P<{names[value[0]]}>{KINDS[value.lastgroup]})"
+    if not (found := re.fullmatch(pattern, printed)):
+        return False
+    known.update({value: found[name] for value, name in names.items()})
+    return len(set(known.values())) == len(known)
 
 
 def main(page, heading=None):
@@ -120,13 +116,9 @@ def main(page, heading=None):
         blocks = commands(Path(page), heading)
         for block, shown in blocks:
             printed, code = run(shell, directory, block)
-            if shown is None:
-                failure = f"exit code 0, not {code}" if code else None
-            else:
-                failure = difference(shown, printed, known)
-            if failure:
+            if code if shown is None else not is_printed(normalized(shown), normalized(printed), known):
                 failures += 1
-                print(f"{page}:\n{block}\nexpected: {failure}\nprinted:\n{printed}\n", file=sys.stderr)
+                print(f"{page}:\n{block}\nexpected:\n{shown or 'exit code 0'}\nprinted:\n{printed}\n", file=sys.stderr)
     print(f"{page}: {len(blocks)} blocks of commands, {failures} failed")
     return 1 if failures else 0
 
