@@ -5,8 +5,8 @@ ARG RUST=1.95
 FROM rust:${RUST}-slim-bookworm AS build
 WORKDIR /source
 COPY . .
-# `dev` builds faster, but a slower binary.
-ARG PROFILE=release
+# `release` and `dev` build faster, but a slower binary.
+ARG PROFILE=dist
 # The commit that is built: the image has no git to find it.
 ARG EXPERTISE_COMMIT
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
