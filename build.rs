@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // `request_id`.
         .btree_map(".")
         // Most answers manage no task, and the struct of a task is large. `is_boxed` in
-        // `src/proto/decoded_size.rs` names the same field.
+        // `src/messages/decoded_size.rs` names the same field.
         .boxed(".expertise.v1.FeedbackValue.task_json")
         // This codec makes undecodable requests INVALID_ARGUMENT.
         .codec_path("crate::grpc::codec::Codec")

@@ -32,7 +32,9 @@ mod tasks;
 mod translations;
 mod validations;
 
-pub use crate::messages::kept_guide::GUIDE_CODEC;
+pub use crate::messages::{
+    decoded_size::request_bytes as decoded_request_bytes, kept_guide::GUIDE_CODEC,
+};
 pub use scope::{required_scope, rpcs};
 
 // The build script generates `SERVICES` (the names of the API's services), `serve`, and the

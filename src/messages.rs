@@ -5,6 +5,7 @@ pub mod authored;
 pub mod bodies;
 pub mod compare;
 pub mod decode;
+pub mod decoded_size;
 pub mod document_masks;
 pub mod encode;
 pub mod encoded_resource;

@@ -2,8 +2,6 @@
 //!
 //! The comments of the proto files document the generated items.
 
-pub mod decoded_size;
-
 use tonic::Code;
 
 /// Messages and services of `expertise.v1`.

@@ -37,7 +37,6 @@ use crate::{
     call_limits::CallLimits,
     config::{AuthMode, Config},
     grpc,
-    proto::decoded_size::DecodedSizes,
     store::{self, OpenError, SchemaChange, Store},
     telemetry::{Traces, TracesError},
 };
@@ -78,7 +77,6 @@ struct Shared {
     /// The services of the API, once the database is open.
     services: SetOnce<Routes>,
     started: SystemTime,
-    sizes: DecodedSizes,
 }
 
 /// A server that has opened its ports but does not serve yet.
@@ -184,7 +182,6 @@ impl Server {
                 store: OnceLock::new(),
                 services: SetOnce::new(),
                 started: SystemTime::now(),
-                sizes: DecodedSizes::for_api(),
                 config,
             })),
             listener,

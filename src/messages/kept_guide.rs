@@ -2,16 +2,15 @@
 //!
 //! The format is the document of the API. The API only grows, so later versions can read it.
 
-use std::sync::LazyLock;
-
 use prost::Message;
 
 use super::{
-    encode, managed_documents::managed_documents_mut, sent_document::decode_unstored, wire,
+    decoded_size::document_bytes, encode, managed_documents::managed_documents_mut,
+    sent_document::decode_unstored, wire,
 };
 use crate::{
     domain::history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
-    proto::{decoded_size::DecodedSizes, v1},
+    proto::v1,
 };
 
 /// Encodes guides for the database and decodes them.
@@ -52,10 +51,9 @@ pub fn decompressed(guide: &EncodedGuide) -> Option<Vec<u8>> {
 /// The memory that a decompressed guide takes when decoded, including its bytes. `None` if they are
 /// invalid.
 pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
-    static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::for_api);
     let fields = wire::fields(guide)?;
     let documents = fields.iter().filter(|field| field.number == 1);
-    let elements = documents.map(|field| SIZES.document_bytes(field.content));
+    let elements = documents.map(|field| document_bytes(field.content));
     Some(2 * guide.len() + elements.sum::<usize>())
 }
 
@@ -119,7 +117,7 @@ mod tests {
                 task: None,
                 steps: vec![step],
             };
-            DecodedSizes::for_api().document_bytes(&document.encode_to_vec()[..])
+            document_bytes(&document.encode_to_vec()[..])
         };
         for value in [
             json!(null),

@@ -22,6 +22,12 @@ pub fn descriptor(name: &str) -> Option<MessageDescriptor> {
     descriptors.get_message_by_name(&format!("{PACKAGE}.{name}"))
 }
 
+/// All message types of the API and its imports, with the entries of maps.
+pub fn all_messages() -> impl Iterator<Item = MessageDescriptor> {
+    let descriptors = DESCRIPTORS.as_ref().into_iter();
+    descriptors.flat_map(DescriptorPool::all_messages)
+}
+
 /// The services of the API.
 pub fn services() -> impl Iterator<Item = ServiceDescriptor> {
     let descriptors = DESCRIPTORS.as_ref().into_iter();

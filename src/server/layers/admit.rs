@@ -13,7 +13,7 @@ use super::{Outcome, Shared, message};
 use crate::{
     call_context::CallContext,
     domain::{Error, Outage},
-    grpc::status,
+    grpc::{self, status},
     server::health::HealthState,
 };
 
@@ -99,7 +99,7 @@ fn decoded_bytes(state: &Shared, path: &str, message: &Bytes) -> Result<usize, S
     }
     let limit = MAX_DECODED_RATIO * state.config.limits.max_message_bytes;
     let content = message.slice(message::PREFIX_BYTES..);
-    let bytes = state.sizes.request_bytes(path, content, limit);
+    let bytes = grpc::decoded_request_bytes(path, content, limit);
     match bytes > limit {
         true => Err(status::elements_too_large(limit)),
         false => Ok(bytes),
