@@ -5,13 +5,23 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use crate::prelude::*;
 
 async fn restored(client: &Client, guid: &str) -> (Step, Placement) {
-    let restored = client.restore_step(guid).await.accepted();
+    let restored = client
+        .call(RestoreStepRequest {
+            guid: guid.to_owned(),
+        })
+        .await
+        .accepted();
     let placement = restored.placement();
     (restored.step.expect("the step"), placement)
 }
 
 async fn not_restored(client: &Client, guid: &str) {
-    let failure = client.restore_step(guid).await.refused();
+    let failure = client
+        .call(RestoreStepRequest {
+            guid: guid.to_owned(),
+        })
+        .await
+        .refused();
     failure.is_step_not_found(guid);
 }
 
@@ -115,49 +125,6 @@ async fn steps_come_back_until_there_is_no_room_left_before_the_others(client: C
 }
 
 #[apply(on_both_databases)]
-async fn a_linked_observation_comes_back_unlinked(client: Client) {
-    let linked = linked_observation(&[("a", "A"), ("b", "B")]);
-    let guide = client.given_guide(vec![linked]).await;
-    let before = client.get_step(&guide.steps[0]).await.accepted();
-    client.delete_step(&before.guid).await.accepted();
-    let (after, placement) = restored(&client, &before.guid).await;
-    assert_eq!(placement, Placement::First);
-    let mut expected = content(&before);
-    expected.feedback_config[0].linked = Some(false);
-    for value in &mut expected.feedback_config[0].values {
-        value.link = String::new();
-    }
-    assert_eq!(content(&after), expected);
-    for value in answers_of(&before) {
-        let managed = client.get_task(&value.link).await.accepted();
-        assert_eq!(managed.r#type(), TaskType::Standard);
-    }
-}
-
-#[apply(on_both_databases)]
-async fn a_subtask_step_needs_its_task_and_has_its_name(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let other = client.given_task(task("Other")).await;
-    let step = client.given_step(subtask(&guide, &other)).await;
-    client.delete_step(&step.guid).await.accepted();
-    client.rename(&other.guid, "Renamed").await;
-    let (after, _) = restored(&client, &step.guid).await;
-    assert_eq!(after.title, "Renamed");
-    client.delete_step(&step.guid).await.accepted();
-    let deleted = client.delete_task(&other.guid).await.accepted();
-    let failure = client.restore_step(&step.guid).await.refused();
-    failure.is_precondition("REVISION_UNRESTORABLE");
-    assert_eq!(
-        failure.preconditions(),
-        [("REVISION_UNRESTORABLE", &*step.guid)]
-    );
-    client
-        .restored(&other.guid, deleted.previous_revision)
-        .await;
-    restored(&client, &step.guid).await;
-}
-
-#[apply(on_both_databases)]
 async fn what_is_not_kept_is_not_found(client: Client) {
     let steps = document_steps(&["a", "b", "c"]);
     let guide = client.given_guide(steps).await;
@@ -197,22 +164,6 @@ async fn what_is_not_kept_is_not_found(client: Client) {
     client.kept_revision(&guide.guid).await;
     client.purge(&guide.guid).await.accepted();
     not_restored(&client, a).await;
-}
-
-#[apply(on_both_databases)]
-async fn another_step_may_have_taken_its_external_id(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let named = || information_step(&guide, "Step").with_external_id("one");
-    let step = client.given_step(named()).await;
-    client.delete_step(&step.guid).await.accepted();
-    let taker = client.given_step(named()).await;
-    let failure = client.restore_step(&step.guid).await.refused();
-    failure.is(Code::AlreadyExists, "EXTERNAL_ID_TAKEN");
-    client.delete_step(&taker.guid).await.accepted();
-    assert_eq!(
-        content(&restored(&client, &step.guid).await.0),
-        content(&step)
-    );
 }
 
 #[apply(on_both_databases)]

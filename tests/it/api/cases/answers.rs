@@ -408,7 +408,13 @@ pub fn differences(names: &Names<'_>, response: &Value) -> Vec<String> {
         let paths = joined(list(&step["paths"]), ", ", plain);
         let moved = if step["moved"] == true { " moved" } else { "" };
         let name = names.of(text(step, "step"));
-        format!("{kind} {name}{moved} {paths}")
+        let task = match names.of(text(step, "task")) {
+            guide if guide == "task" => String::new(),
+            task => format!(" of {task}"),
+        };
+        let what = text(step, "type").replace("STEP_TYPE_", "");
+        let title = text(step, "title");
+        format!("{kind} {name}{task} {what} \"{title}\"{moved} {paths}")
             .trim_end()
             .to_owned()
     });
@@ -431,10 +437,10 @@ pub fn field(names: &Names<'_>, name: &str, value: &Value) -> String {
         ("dependencies", group) => format!(" ? {}", conditions(group)),
         (_, Value::Array(questions)) if name.ends_with("feedback_config") => {
             let name = name.replace("feedback_config", "question");
-            let linked = questions.iter().any(|it| it["linked"] == true);
-            let link = if linked { "link " } else { "" };
-            let question = joined(questions, "; ", |it| question(names, it));
-            format!(" {name}={link}[{question}]")
+            format!(
+                " {name}=[{}]",
+                joined(questions, "; ", |it| question(names, it))
+            )
         }
         _ => format!(" {name}={}", shown(names, value)),
     }
@@ -499,7 +505,13 @@ fn question(names: &Names<'_>, question: &Value) -> String {
         format!("{}={}{link}", text(value, "key"), text(value, "value"))
     };
     let answers = joined(list(&question["values"]), ", ", answer);
-    format!("{}: {answers}", text(question, "name"))
+    let link = if question["linked"] == true {
+        "link "
+    } else {
+        ""
+    };
+    let kind = text(question, "type").replacen("enum", "", 1);
+    format!("{kind}{link}{}: {answers}", text(question, "name"))
 }
 
 pub fn ignored(response: &Value) -> Vec<String> {
@@ -519,6 +531,9 @@ pub fn refused(names: &Names<'_>, failure: &Failure) -> Vec<String> {
     let mut lines: Vec<String> = preconditions
         .map(|(reason, subject)| format!("refused {reason} {}", names.of(subject)))
         .collect();
+    if let Some(total) = failure.metadata().remove("violations_total") {
+        lines.push(format!("of {total}"));
+    }
     if let Some(by) = failure.metadata().remove("managed_by") {
         lines
             .iter_mut()

@@ -16,11 +16,8 @@ use crate::{
         contract::{descriptor, message_of, proto_json},
         failure::{Failure, code_of},
     },
-    prelude::PRODUCT,
+    prelude::{ListDeletedTasksRequest, PRODUCT},
 };
-
-/// Usual fields that each task and step has.
-const ALWAYS: [&str; 3] = ["product_id", "published", "type"];
 
 /// The fields by id of each task, followed by those of its steps.
 pub type Contents = Vec<(String, Map<String, Value>)>;
@@ -54,6 +51,11 @@ impl Account {
         let changes = changes(&names, &before, &after, &request);
         for (id, _) in gone(&before, &after) {
             self.assert_gone(id).await;
+        }
+        let deleted = self.client.list(ListDeletedTasksRequest::default()).await;
+        for latest in deleted.iter().filter_map(|deleted| deleted.latest.as_ref()) {
+            let is_there = after.iter().any(|(id, _)| *id == latest.task);
+            assert!(!is_there, "listed as deleted: {latest:?}");
         }
         self.seen = Some(after);
         let response = match answer {
@@ -331,12 +333,13 @@ fn changes(names: &Names<'_>, before: &Contents, after: &Contents, request: &Val
             ],
         };
         let fields_of_both: BTreeSet<&String> = old.keys().chain(fields.keys()).collect();
+        let kind = fields["type"].as_str().unwrap_or_default();
         let mut line = String::new();
         for name in fields_of_both {
             let (old, new) = (old.get(name), fields.get(name));
             if old != new
                 && !own.contains(&name.as_str())
-                && (known.is_some() || new.is_some() || ALWAYS.contains(&name.as_str()))
+                && (known.is_some() || new.is_some() || is_on_each(name, kind))
             {
                 line += &answers::field(names, name, new.unwrap_or(&Value::Null));
             }
@@ -380,6 +383,18 @@ fn assert_is_made_by_the_server(fields: &Map<String, Value>, request: &str) {
         assert!(fields[time].as_str() > Some("2025"), "{fields:?}");
     }
     assert_eq!(fields["dirty_record"], true, "{fields:?}");
+}
+
+/// Whether each new task or step of this type has the usual field.
+fn is_on_each(name: &str, kind: &str) -> bool {
+    match name {
+        "roles" => kind.starts_with("TASK_"),
+        "body" => ["SOLUTION", "INFORMATION", "END", "IDP"]
+            .iter()
+            .any(|it| kind.ends_with(it)),
+        "cost" => kind == "STEP_TYPE_SOLUTION",
+        name => ["product_id", "published", "type"].contains(&name),
+    }
 }
 
 /// Fields of new tasks and steps that need no mention.

@@ -102,8 +102,7 @@ fn headers_that_are_wrong() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Each as the value of `authorization`.
-/// Values that are not `Bearer` and a token.
+/// Values of `authorization` that are not `Bearer` and a token.
 fn values_without_a_token() -> Vec<(&'static str, String)> {
     let good = Signer::hs256().token(&claims());
     vec![

@@ -2,6 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Instant};
 
+use tempfile::TempDir;
+
 use super::prelude::*;
 use crate::kit::scratch::make_fifo;
 
@@ -76,9 +78,8 @@ async fn a_key_set_file_is_read_again_when_it_changes() {
     client.read(&by_new).await.expect("the new key holds");
 }
 
-#[tokio::test]
-async fn an_unreadable_key_file_keeps_the_known_keys() {
-    let signer = Signer::es256();
+/// Servers whose key files are spoiled, each in its own way.
+async fn start_and_spoil(signer: &Signer) -> Vec<(TestServer, TempDir)> {
     let set = key_set(&[signer.jwk("key")]);
     let cut = |path: &Path| replace(path, &set[..set.len() / 2]);
     let remove = |path: &Path| fs::remove_file(path).expect("a file");
@@ -99,6 +100,13 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
         spoil(&path);
         servers.push((server, directory));
     }
+    servers
+}
+
+#[tokio::test]
+async fn an_unreadable_key_file_keeps_the_known_keys() {
+    let signer = Signer::es256();
+    let servers = start_and_spoil(&signer).await;
     let token = signer.token_by("key", &claims());
     for (server, _directory) in &servers {
         wait_until_unreadable(server).await;
@@ -111,16 +119,14 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
 #[ignore = "slow"]
 async fn a_key_file_is_used_again_after_it_was_unreadable() {
     let (old, new) = (Signer::es256(), Signer::es256());
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("keys.json");
-    replace(&path, &key_set(&[old.jwk("old")]));
-    let server = TestServer::start(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
-    replace(&path, "");
-    wait_until_unreadable(&server).await;
-    replace(&path, &key_set(&[new.jwk("new")]));
-    wait_until_accepted(&server, &new.token_by("new", &claims())).await;
-    let by_old = old.token_by("old", &claims());
-    assert_refused(TokenClient::of(&server).read(&by_old).await);
+    for (server, directory) in start_and_spoil(&old).await {
+        wait_until_unreadable(&server).await;
+        let path = directory.path().join("keys.json");
+        replace(&path, &key_set(&[new.jwk("new")]));
+        wait_until_accepted(&server, &new.token_by("new", &claims())).await;
+        let by_old = old.token_by("key", &claims());
+        assert_refused(TokenClient::of(&server).read(&by_old).await);
+    }
 }
 
 #[tokio::test]

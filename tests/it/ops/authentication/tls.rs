@@ -1,5 +1,6 @@
 //! TLS, and client certificates.
 
+use tempfile::TempDir;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use super::certificates::{TlsFiles, write};
@@ -102,9 +103,8 @@ async fn a_renewed_certificate_is_used_by_new_connections() {
     open.list(&ACCOUNT).await.expect("the connection goes on");
 }
 
-#[tokio::test]
-async fn files_that_cannot_be_used_keep_the_old_certificate() {
-    let (old, new) = (Authority::new(), Authority::new());
+/// Servers whose files are spoiled, each in its own way, after they were read.
+async fn start_and_spoil(old: &Authority, new: &Authority) -> Vec<(TestServer, TempDir)> {
     // The last one is the key of another certificate, as happens between the two writes of a
     // renewal.
     let cut = |tls: &TlsFiles| std::fs::write(&tls.cert, &old.pem()[..100]).expect("a file");
@@ -119,9 +119,17 @@ async fn files_that_cannot_be_used_keep_the_old_certificate() {
         spoil(&tls);
         servers.push((server, directory));
     }
-    for (server, _directory) in &servers {
+    for (server, _) in &servers {
         let is_logged = || server.log().contains("the old ones stay");
         until_true("the files are read", is_logged).await;
+    }
+    servers
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_keep_the_old_certificate() {
+    let (old, new) = (Authority::new(), Authority::new());
+    for (server, _directory) in &start_and_spoil(&old, &new).await {
         let client = client(server, trusting(&old));
         let listed = in_time("a call", client.list(&ACCOUNT));
         listed.await.expect("the old certificate holds");
@@ -130,16 +138,12 @@ async fn files_that_cannot_be_used_keep_the_old_certificate() {
 
 #[tokio::test]
 #[ignore = "slow"]
-async fn a_renewal_is_used_after_it_was_read_between_its_writes() {
-    let directory = tempfile::tempdir().expect("a directory");
+async fn a_renewal_is_used_after_files_that_cannot_be_used() {
     let (old, new) = (Authority::new(), Authority::new());
-    let tls = old.files(directory.path());
-    let server = start_with_tls(&tls).await;
-    std::fs::write(&tls.key, new.make("localhost").key).expect("a file");
-    let is_logged = || server.log().contains("the old ones stay");
-    until_true("the files are read", is_logged).await;
-    new.files(directory.path());
-    wait_until_served_by(&server, &new).await;
+    for (server, directory) in &start_and_spoil(&old, &new).await {
+        new.files(directory.path());
+        wait_until_served_by(server, &new).await;
+    }
 }
 
 #[tokio::test]
