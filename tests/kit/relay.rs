@@ -90,11 +90,6 @@ impl Relay {
         self.address
     }
 
-    /// The port it listens on.
-    pub fn port(&self) -> u16 {
-        self.address.port()
-    }
-
     /// The URL of a PostgreSQL database that leads through this relay instead of to
     /// the port in it.
     pub fn url(&self, direct: &str) -> String {

@@ -55,14 +55,6 @@ impl Rng {
     pub fn try_pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         (!items.is_empty()).then(|| &items[self.below(items.len())])
     }
-
-    /// A random UUID.
-    pub fn uuid(&mut self) -> String {
-        let (high, low) = (self.next(), self.next());
-        uuid::Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
-            .into_uuid()
-            .to_string()
-    }
 }
 
 /// The number in an environment variable; `None` where it is not set.

@@ -344,7 +344,6 @@ setters!(TaskSetters of Task {
 setters!(StepSetters of Step {
     in_task(guid: impl Into<String>) task = guid.into();
     with_product(id: i64) product_id = Some(id);
-    with_link(guid: impl Into<String>) link = guid.into();
     with_tags(list: Vec<String>) tags = list;
     with_translations(rows: BTreeMap<String, StepTranslation>) translations = rows;
     titled(title: impl Into<String>) title = title.into();
@@ -352,14 +351,11 @@ setters!(StepSetters of Step {
     with_external_id(id: impl Into<String>) external_id = Some(id.into());
     with_etag(etag: impl Into<String>) etag = etag.into();
     with_body(body: impl Into<String>) body = Some(body.into());
-    with_cost(cost: i32) cost = Some(cost);
     with_published(number: i32) published = Some(number);
     depending_on(group: DependencyGroup) dependencies = Some(group);
     with_question(question: FeedbackConfig) feedback_config = vec![question];
     with_instructions(list: Vec<Struct>) instructions = list;
     with_shorthand(shorthand: impl Into<String>) dependency_shorthand = Some(shorthand.into());
-    with_subtask_id(guid: impl Into<String>) subtask_id = guid.into();
-    with_subtask_external_id(id: impl Into<String>) subtask_external_id = Some(id.into());
 });
 
 setters!(StepTranslationSetters of StepTranslation {

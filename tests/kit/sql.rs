@@ -66,27 +66,6 @@ impl SqlConnection {
         self.execute(&format!("{lock}; {age}; COMMIT")).await;
     }
 
-    /// Makes every revision and task older.
-    pub async fn age_revisions(&mut self, by: Duration) {
-        let micros = by.as_micros();
-        let age = format!("SET created_ts = created_ts - {micros}");
-        let skipped = format!("kept_ts = kept_ts - {micros}");
-        let update = format!("UPDATE task_revisions {age}; UPDATE tasks {age}, {skipped}");
-        self.execute(&update).await;
-    }
-
-    /// Makes every stored outcome of a request older.
-    pub async fn age_outcomes(&mut self, by: Duration) {
-        let micros = by.as_micros();
-        let age = format!("UPDATE request_outcomes SET created_ts = created_ts - {micros}");
-        self.execute(&age).await;
-    }
-
-    /// How many outcomes of requests are stored.
-    pub async fn count_outcomes(&mut self) -> i64 {
-        self.number("SELECT count(*) FROM request_outcomes").await
-    }
-
     /// The tables that have rows of an account.
     pub async fn tables_with(&mut self, account: &str) -> Vec<String> {
         let mut tables = Vec::new();

@@ -148,7 +148,7 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
     let old = task_of(&guide.guid).named("Other").with_etag("old");
     client.update_task(old, &["name"]).await.refused();
     for work in client.translation_work(&["de"]).await {
-        let stale = automatic(&work, "Deutsch").with_digest("old");
+        let stale = automatic(&work, "Deutsch").with(|it| it.source_digest = "old".to_owned());
         client.written(stale).await;
     }
     client.given_role("Role").await;

@@ -29,7 +29,7 @@ async fn given_guide(client: &Client, outside: &Task) -> Task {
         ],
     );
     let values = vec![
-        answer_with("a", "A", inner).with_link(first.clone()),
+        answer_with("a", "A", inner).with(|it| it.link = first.clone()),
         answer("b", "B"),
     ];
     let mut steps = vec![

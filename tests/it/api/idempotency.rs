@@ -152,7 +152,10 @@ async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Cl
             (late.clone().titled("Late"), "title"),
             (late.clone().with_body("late"), "body"),
             (asked, "feedback_config"),
-            (late.with_subtask_id(&guide.guid), "subtask_id"),
+            (
+                late.with(|it| it.subtask_id = guide.guid.clone()),
+                "subtask_id",
+            ),
             (french, "translations.fr"),
         ] {
             let failure = client.update_step(update, &[field]).await.refused();

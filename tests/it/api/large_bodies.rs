@@ -99,7 +99,7 @@ async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: Stri
     };
     let preview = || async {
         for _ in 0..4 {
-            let request = preview_of(&task.guid).expanding(vec!["body".to_owned()]);
+            let request = preview_of(&task.guid).with(|it| it.expand = vec!["body".to_owned()]);
             let step = client.previewed(request).await.steps.remove(0);
             assert!(step.body.is_some_and(|shown| shown.text == body));
         }

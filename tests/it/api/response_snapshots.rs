@@ -58,7 +58,7 @@ async fn refused_references(client: Client) {
     let refusals = json!({
         "GetTask": snapshot::failure(&client.get_task(&lost.guid).await.refused()),
         "GetStep": snapshot::failure(&client.get_step(&lost.guid).await.refused()),
-        "DeleteRole": snapshot::failure(&client.delete_role(7).await.refused()),
+        "DeleteRole": snapshot::failure(&client.call(DeleteRoleRequest { id: 7 }).await.refused()),
         "CreateStep in a task": snapshot::failure(
             &client.create_step(information_step(&lost, "lost")).await.refused(),
         ),

@@ -207,7 +207,7 @@ async fn a_missing_revision_is_not_found(client: Client) {
     for revision in ["1", "live", "v1.2_rc-3", &longest, "9223372036854775807"] {
         let failure = client.get_revision(guid, revision).await.refused();
         is_missing(failure, revision, "revision");
-        let failure = client.restore_revision(guid, revision).await.refused();
+        let failure = client.call(restore_of(guid, revision)).await.refused();
         is_missing(failure, revision, "revision");
         let set = client.set_revision_alias(guid, "best", revision).await;
         is_missing(set.refused(), revision, "revision");

@@ -42,9 +42,15 @@ async fn a_deleted_role_leaves_the_list(client: Client) {
     let gone = client.given_role("gone").await;
     client.given_role("kept").await;
     let other = client.given_role("gone").await;
-    let response = client.delete_role(gone.id).await.accepted();
+    let response = client
+        .call(DeleteRoleRequest { id: gone.id })
+        .await
+        .accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
-    let again = client.delete_role(gone.id).await.refused();
+    let again = client
+        .call(DeleteRoleRequest { id: gone.id })
+        .await
+        .refused();
     again.is_role_not_found(gone.id);
     let listed = client.list_roles(0, "").await.accepted();
     assert_eq!(listed.roles[1..], [other]);
@@ -54,7 +60,10 @@ async fn a_deleted_role_leaves_the_list(client: Client) {
 #[apply(on_both_databases)]
 async fn an_id_is_never_used_twice(client: Client) {
     let gone = client.given_role("gone").await;
-    client.delete_role(gone.id).await.accepted();
+    client
+        .call(DeleteRoleRequest { id: gone.id })
+        .await
+        .accepted();
     let next = client.given_role("next").await;
     assert_ne!(next.id, gone.id);
 }

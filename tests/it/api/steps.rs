@@ -103,7 +103,7 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_other_fields(client
     let other = client.given_task(other).await;
     let step = client.given_step(subtask(&task, &task)).await;
     let referring = step
-        .with_subtask_id(other.guid)
+        .with(|it| it.subtask_id = other.guid)
         .with(|it| it.subtask_pid = other.product_id)
         .titled(other.name);
     changes_alone(&client, referring, "subtask_id").await;

@@ -104,7 +104,8 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
         question("answer", &["yes", "maybe"]),
         question("answer", &["no", "yes"]),
         question("answer", &["yes"]),
-        question("answer", &[]).with_values(vec![answer("yes", "Yes!"), answer("no", "no")]),
+        question("answer", &[])
+            .with(|it| it.values = vec![answer("yes", "Yes!"), answer("no", "no")]),
     ] {
         let step = given_unlocked_step(&client, &guide).await;
         let update = step_of(&step.guid).with_question(question.clone());

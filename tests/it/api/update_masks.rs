@@ -41,7 +41,7 @@ async fn sending_back_what_was_read_changes_nothing(client: Client) {
     client.given_step(full_step(&full)).await;
     let steps = vec![
         linked_observation(&[("a", "A"), ("b", "B")]),
-        document_step(StepType::Solution, "Try it").with_cost(5),
+        document_step(StepType::Solution, "Try it").with(|it| it.cost = Some(5)),
         document_step(StepType::End, "Done"),
         subtask(&Task::default(), &full),
     ];

@@ -245,7 +245,8 @@ impl Writer<'_> {
                         let [exported, sent] = self.value(answer, own, idx);
                         step.exported.feedback_config[0].values.push(exported);
                         step.sent.feedback_config[0].values.push(sent);
-                        let wires = effective(reference(&task), &[]).with_link(task.guid.clone());
+                        let wires =
+                            effective(reference(&task), &[]).with(|it| it.link = task.guid.clone());
                         // Otherwise another step that refers to the task would become
                         // its wiring step.
                         let known = referred.contains(&task.guid);
@@ -275,7 +276,7 @@ impl Writer<'_> {
         let no_document = answer.named_by == TaskName::Link && answer.document.is_empty();
         let text = TEXTS[answer.text];
         [
-            answer_with(KEYS[idx], text, exported).with_link(id.clone()),
+            answer_with(KEYS[idx], text, exported).with(|it| it.link = id.clone()),
             FeedbackValue {
                 link: if answer.named_by == TaskName::Id {
                     String::new()
@@ -351,11 +352,11 @@ fn effective_task(task: Task, fields: &[&str]) -> Task {
 fn effective(step: Step, fields: &[&str]) -> Step {
     let is_costly = matches!(step.r#type(), StepType::Solution | StepType::Idp);
     let rich = full_step(&Task::default())
-        .with_cost(if is_costly { 7 } else { 0 })
+        .with(|it| it.cost = Some(if is_costly { 7 } else { 0 }))
         .with_external_id(unknown_guid())
         .with_shorthand("components.7.power = on")
         .translated("fr", step_translation("Vanne").with_lock(true));
-    let mut plain = step.with_cost(0).with_published(1);
+    let mut plain = step.with(|it| it.cost = Some(0)).with_published(1);
     for config in &mut plain.feedback_config {
         config.linked = Some(config.linked.unwrap_or(false));
     }

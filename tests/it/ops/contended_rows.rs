@@ -168,7 +168,8 @@ async fn a_step_that_waited_for_its_subtask_refers_to_the_task_that_has_the_exte
     let other = client.given_task(task("B")).await;
     let take = "UPDATE tasks SET external_id = NULL WHERE guid = $1";
     let mut held = contended.hold_row(take, &former.guid).await;
-    let step = document_step(StepType::Subtask, "").with_subtask_external_id("id");
+    let step = document_step(StepType::Subtask, "")
+        .with(|it| it.subtask_external_id = Some("id".to_owned()));
     let create = create_step_request(step.in_task(&guide.guid));
     let create = contended.start_waiting(1, create).await;
     let give = "UPDATE tasks SET external_id = 'id' WHERE guid = $1";

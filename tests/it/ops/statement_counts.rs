@@ -84,7 +84,7 @@ async fn counts(counter: &Counter, steps: usize) -> Vec<(&'static str, f64)> {
     counts.push(("an export", took));
     let (_, took) = counter.count(client.validated(validation_of(guid))).await;
     counts.push(("a validation", took));
-    let preview = preview_of(guid).expanding(vec!["body".to_owned()]);
+    let preview = preview_of(guid).with(|it| it.expand = vec!["body".to_owned()]);
     let (_, took) = counter.count(client.previewed(preview)).await;
     counts.push(("a preview", took));
     let (_, took) = counter.count(import(exported.clone())).await;

@@ -96,11 +96,6 @@ impl Client {
         self.list(request.with(|it| it.task = task.to_owned()))
             .await
     }
-
-    pub async fn restore_step(&self, guid: &str) -> Answer<RestoreStepRequest> {
-        let guid = guid.to_owned();
-        self.call(RestoreStepRequest { guid }).await
-    }
 }
 
 /// Revisions.
@@ -134,17 +129,9 @@ impl Client {
         .await
     }
 
-    pub async fn restore_revision(
-        &self,
-        task: &str,
-        revision: impl ToString,
-    ) -> Answer<RestoreRevisionRequest> {
-        self.call(restore_of(task, revision)).await
-    }
-
     /// Restores a revision.
     pub async fn restored(&self, task: &str, revision: i64) -> RestoreRevisionResponse {
-        self.restore_revision(task, revision).await.accepted()
+        self.call(restore_of(task, revision)).await.accepted()
     }
 
     pub async fn delete_revision(
@@ -227,10 +214,6 @@ impl Client {
     pub async fn given_role(&self, name: &str) -> Role {
         let response = self.create_role(name).await.accepted();
         response.role.expect("the response holds the role")
-    }
-
-    pub async fn delete_role(&self, id: i64) -> Answer<DeleteRoleRequest> {
-        self.call(DeleteRoleRequest { id }).await
     }
 }
 

@@ -194,14 +194,6 @@ setters!(TaskTranslationSetters of TaskTranslation {
     with_lock(lock: bool) locked = Some(lock);
 });
 
-setters!(FeedbackConfigSetters of FeedbackConfig {
-    with_values(list: Vec<FeedbackValue>) values = list;
-});
-
-setters!(FeedbackValueSetters of FeedbackValue {
-    with_link(guid: impl Into<String>) link = guid.into();
-});
-
 setters!(PreviewSetters of PreviewTaskRequest {
     in_language(tag: impl Into<String>) language = tag.into();
     falling_back_to(tags: &[&str])
@@ -209,15 +201,11 @@ setters!(PreviewSetters of PreviewTaskRequest {
     to_depth(levels: i32) subtask_depth = levels;
     with_page_size(size: i32) page_size = size;
     after(token: impl Into<String>) page_token = token.into();
-    with_unpublished(included: bool) include_unpublished = included;
-    with_traces(wanted: bool) explain = wanted;
-    expanding(list: Vec<String>) expand = list;
 });
 
 setters!(AutomaticTranslationSetters of AutomaticTranslation {
     with_body(body: impl Into<String>) body = Some(body.into());
     in_language(tag: impl Into<String>) language = tag.into();
-    with_digest(digest: impl Into<String>) source_digest = digest.into();
 });
 
 /// Answers of a preview, one after the other.

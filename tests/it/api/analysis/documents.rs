@@ -43,7 +43,7 @@ async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) 
 async fn a_stored_step_has_its_type_cost_and_etag(client: Client) {
     let steps = "solution Clean it cost=7\nidp It is broken cost=2";
     let task = client.imported(guide(steps)).await;
-    let dearer = step_of(&task.steps[1]).with_cost(3);
+    let dearer = step_of(&task.steps[1]).with(|it| it.cost = Some(3));
     client.updated_step(dearer, &["cost"]).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
     let task = client.get_task(&task.guid).await.accepted();
@@ -81,9 +81,13 @@ async fn an_export_is_previewed_like_its_guide_with_its_own_ids(client: Client) 
         info last";
     let task = client.imported(guide(linked)).await;
     let exported = client.exported(&task.guid).await;
-    let request = preview_of_document(exported).to_depth(1).with_traces(true);
+    let request = preview_of_document(exported)
+        .to_depth(1)
+        .with(|it| it.explain = true);
     let mut document = client.previewed(request).await;
-    let request = preview_of(&task.guid).to_depth(1).with_traces(true);
+    let request = preview_of(&task.guid)
+        .to_depth(1)
+        .with(|it| it.explain = true);
     let mut stored = client.previewed(request).await;
     assert_eq!(stored.next_observation, [task.steps[0].clone()]);
     let link = &stored.steps[1]

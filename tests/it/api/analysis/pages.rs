@@ -277,7 +277,7 @@ async fn a_page_ends_before_it_is_too_large(client: Client) {
 async fn bodies_count_for_the_size_of_a_page(client: Client) {
     let step = document_step(StepType::Information, "large").with_body("x".repeat(2_000_000));
     let task = client.imported(document("Large", vec![step; 3])).await;
-    let mut request = preview_of(&task.guid).expanding(vec!["body".to_owned()]);
+    let mut request = preview_of(&task.guid).with(|it| it.expand = vec!["body".to_owned()]);
     for last in [false, false, true] {
         let page = client.previewed(request.clone()).await;
         assert_eq!(page.steps.len(), 1);

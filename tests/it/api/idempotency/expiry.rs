@@ -34,11 +34,15 @@ impl Outcomes {
     }
 
     async fn count(&mut self) -> i64 {
-        self.database.count_outcomes().await
+        self.database
+            .number("SELECT count(*) FROM request_outcomes")
+            .await
     }
 
     async fn age(&mut self, by: Duration) {
-        self.database.age_outcomes(by).await;
+        let micros = by.as_micros();
+        let age = format!("UPDATE request_outcomes SET created_ts = created_ts - {micros}");
+        self.database.execute(&age).await;
     }
 }
 

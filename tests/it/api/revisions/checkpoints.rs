@@ -43,7 +43,7 @@ impl Aging {
     }
 
     async fn age(&mut self, by: Duration) {
-        self.database.age_revisions(by).await;
+        age(&mut self.database, by).await;
     }
 
     /// The causes of a guide's revisions, the newest first.
@@ -309,7 +309,7 @@ fn no_checkpoint_is_made_without_an_interval() {
         let client = server.client();
         let guide = given_guide(&client).await;
         let mut database = SqlConnection::open(&url).await;
-        database.age_revisions(2 * HOUR).await;
+        age(&mut database, 2 * HOUR).await;
         retitle(&client, &guide.guid, "Changed").await;
         assert_eq!(client.all_revisions(&guide.guid).await, []);
         server.shut_down().await;
@@ -381,4 +381,13 @@ async fn checkpoints_are_states_that_were_shown(url: String) {
     let histories = histories.expect("histories").current();
     println!("{histories:?}");
     laws_hold(url, histories).await;
+}
+
+/// Makes every revision and task older.
+async fn age(database: &mut SqlConnection, by: Duration) {
+    let micros = by.as_micros();
+    let age = format!("SET created_ts = created_ts - {micros}");
+    let skipped = format!("kept_ts = kept_ts - {micros}");
+    let update = format!("UPDATE task_revisions {age}; UPDATE tasks {age}, {skipped}");
+    database.execute(&update).await;
 }

@@ -172,7 +172,7 @@ async fn deletions_and_restores_of_guides_that_refer_to_each_other_end(client: C
                 let name = format!("Name {number}.{round}");
                 let answer = match number % 4 {
                     0 => {
-                        let restored = client.restore_revision(task, 1).await;
+                        let restored = client.call(restore_of(task, 1)).await;
                         restored.map(|_| ())
                     }
                     1 => client.force_delete_task(task).await.map(|_| ()),

@@ -27,7 +27,7 @@ async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
         .await;
     let restored = client.restored(&guide.guid, revision).await;
     assert!(restored.replaced_ids.is_empty(), "{restored:?}");
-    let restore = client.restore_revision(&managed, kept.revision).await;
+    let restore = client.call(restore_of(&managed, kept.revision)).await;
     let failure = restore.refused();
     failure.violates(&[("revision", "NESTING_TOO_DEEP")]);
     let named = format!("step {}.instructions[1] nests too deep", below.guid);
@@ -56,7 +56,7 @@ async fn the_first_twenty_missing_subtasks_are_named(client: Client) {
     let guide = client.given_guide(steps).await;
     client.force_delete_task(&guide.guid).await.accepted();
     client.delete_task(&other.guid).await.accepted();
-    let failure = client.restore_revision(&guide.guid, 1).await.refused();
+    let failure = client.call(restore_of(&guide.guid, 1)).await.refused();
     let named: Vec<&str> = failure.preconditions().iter().map(|it| it.1).collect();
     assert_eq!(named, guide.steps[..20]);
     let metadata = failure.metadata();

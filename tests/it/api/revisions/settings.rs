@@ -69,7 +69,12 @@ async fn deleted_steps_go(client: Client) {
                 kept.is_empty().then_some(())
             })
             .await;
-            let failure = client.restore_step(&step.guid).await.refused();
+            let failure = client
+                .call(RestoreStepRequest {
+                    guid: step.guid.clone(),
+                })
+                .await
+                .refused();
             failure.is_step_not_found(&step.guid);
         }
     }
@@ -83,7 +88,12 @@ fn no_step_is_kept_without_retention() {
         let step = client.given_step(information_step(&guide, "Step")).await;
         client.delete_step(&step.guid).await.accepted();
         assert_eq!(client.deleted_steps(&guide.guid).await, []);
-        let failure = client.restore_step(&step.guid).await.refused();
+        let failure = client
+            .call(RestoreStepRequest {
+                guid: step.guid.clone(),
+            })
+            .await
+            .refused();
         failure.is(Code::NotFound, "STEP_NOT_FOUND");
     });
 }

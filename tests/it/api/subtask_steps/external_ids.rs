@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 /// A step that only names its task by an external id.
 fn naming(id: &str) -> Step {
-    document_step(StepType::Subtask, "").with_subtask_external_id(id)
+    document_step(StepType::Subtask, "").with(|it| it.subtask_external_id = Some(id.to_owned()))
 }
 
 #[track_caller]

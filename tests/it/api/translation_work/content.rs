@@ -67,9 +67,9 @@ async fn the_digest_changes_when_words_are_in_other_fields(client: Client) {
     let plain = information_step(&guide, "a");
     let asking = |name: &str, answers: &[(&str, &str)]| {
         let values = answers.iter().map(|(key, value)| answer(key, value));
-        plain
-            .clone()
-            .with(|it| it.feedback_config = vec![question(name, &[]).with_values(values.collect())])
+        plain.clone().with(|it| {
+            it.feedback_config = vec![question(name, &[]).with(|it| it.values = values.collect())]
+        })
     };
     let instructed = |instructions: &[serde_json::Value]| {
         plain

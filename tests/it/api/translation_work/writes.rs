@@ -95,7 +95,7 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
         "A".repeat(digest.len()),
         "A".repeat(100_000),
     ] {
-        let sent = automatic(&work, "Pumpe").with_digest(source_digest);
+        let sent = automatic(&work, "Pumpe").with(|it| it.source_digest = source_digest);
         assert_eq!(client.written(sent).await, Stale);
     }
     let read = client.get_task(&guide.guid).await.accepted();

@@ -66,7 +66,7 @@ fn full_names() -> Vec<String> {
 /// A request about a stored guide.
 fn request(root: &str, (level, unpublished): View) -> PreviewTaskRequest {
     preview_of(root)
-        .with_unpublished(unpublished)
+        .with(|it| it.include_unpublished = unpublished)
         .with(|it| it.level = level.map(i32::from))
         .with(|it| it.page_size = 500)
 }
@@ -216,7 +216,7 @@ async fn answering_the_next_observation_again_and_again_ends(
 ) {
     let root = guide.stored(&client).await.swap_remove(0).guid;
     let stored = StoredGuides::of(&client).await;
-    let mut request = preview_of(&root).with_unpublished(true);
+    let mut request = preview_of(&root).with(|it| it.include_unpublished = true);
     let mut answered = BTreeSet::new();
     for choice in choices {
         let preview = client.previewed(request.clone()).await;

@@ -37,7 +37,7 @@ fn row(language: &str, (title, body, instruction, answered): Row) -> StepTransla
         instructions: instruction.into_iter().collect(),
         feedback_config: vec![
             question("answer", &[])
-                .with_values(keys)
+                .with(|it| it.values = keys)
                 .with(|it| it.linked = None),
         ],
         locked: None,
@@ -66,7 +66,7 @@ async fn every_text_is_that_of_the_first_language_in_line_that_has_it(
     let request = preview_of(&task.guid)
         .in_language(asked)
         .falling_back_to(&tags)
-        .expanding(vec!["body".to_owned()]);
+        .with(|it| it.expand = vec!["body".to_owned()]);
     let preview = client.previewed(request).await;
     let expected = |has: fn(&Row) -> bool| {
         let fallback_forms = fallback.iter().flat_map(|(_, forms)| *forms);

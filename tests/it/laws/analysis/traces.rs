@@ -66,7 +66,7 @@ async fn a_trace_recomputed_from_its_conditions_gives_the_visibility(
     (guide, values): (Guide, Vec<Option<usize>>),
 ) {
     let root = guide.stored(&client).await.swap_remove(0).guid;
-    let mut request = preview_of(&root).with_traces(true).to_depth(2);
+    let mut request = preview_of(&root).with(|it| it.explain = true).to_depth(2);
     request.page_size = 500;
     for ((name, _), value) in NAMES.iter().zip(values) {
         let Some(value) = value else { continue };
