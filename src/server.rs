@@ -247,7 +247,12 @@ impl Server {
         let (drain, draining) = oneshot::channel::<()>();
         let serving = transport_server(config).serve_with_incoming_shutdown(
             port,
-            incoming(self.listener, &state.connections, state.tls.as_ref()),
+            incoming(
+                self.listener,
+                &state.connections,
+                state.tls.as_ref(),
+                state.config.limits.request_timeout,
+            ),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         );

@@ -1,7 +1,7 @@
 //! Ports, and the connections that are accepted on them.
 
 use std::{
-    future::ready,
+    future::{Future, ready},
     io,
     net::SocketAddr,
     pin::Pin,
@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    time::{sleep, timeout},
+    time::{Instant, Sleep, sleep, timeout},
 };
 use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
 use tracing::{debug, field, info, warn};
@@ -28,6 +28,9 @@ use crate::call_limits::{Limit, Permit};
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// How long a peer may take for its first byte, and then for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a peer may be silent, in addition to the time limit of a call. Clients of HTTP/2 answer PINGs more
+/// often. A client of HTTP/1.1 is silent while its call runs, which may wait up to 60 seconds for changes.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
 /// The maximum number of connections, even if there are more file descriptors.
 const MAX_CONNECTIONS: usize = 16 * 1024;
 /// The maximum number of file descriptors that the process requests from the system.
@@ -101,6 +104,7 @@ pub fn incoming(
     listener: TcpListener,
     connections: &'static ConnectionLimit,
     tls: Option<&'static ServerTls>,
+    request_timeout: Duration,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let permitted = move |accepted: io::Result<TcpStream>| async move {
         match accepted {
@@ -117,7 +121,7 @@ pub fn incoming(
         .with_keepalive(Some(KEEPALIVE_INTERVAL))
         .then(permitted)
         .filter_map(ready)
-        .map(move |(stream, permit)| Connection::open(stream, permit, tls))
+        .map(move |(stream, permit)| Connection::open(stream, permit, tls, request_timeout))
         .buffer_unordered(connections.limit.max())
         .filter_map(|connection| ready(connection.map(Ok)))
 }
@@ -127,10 +131,13 @@ trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// A connection.
+/// A connection. Reading fails when the peer is silent for too long.
 pub struct Connection {
     stream: Box<dyn Transport>,
     info: TcpConnectInfo,
+    max_silence: Duration,
+    /// Completes when the peer has been silent for too long.
+    silence: Pin<Box<Sleep>>,
     // Dropped after the stream, which uses the file descriptor until then.
     _permit: Permit,
 }
@@ -141,6 +148,7 @@ impl Connection {
         stream: TcpStream,
         permit: Permit,
         tls: Option<&'static ServerTls>,
+        request_timeout: Duration,
     ) -> Option<Self> {
         let info = stream.connect_info();
         // A probe of the port sends nothing.
@@ -167,9 +175,12 @@ impl Connection {
                 }
             }
         };
+        let max_silence = MAX_SILENCE + request_timeout;
         Some(Self {
             stream,
             info,
+            max_silence,
+            silence: Box::pin(sleep(max_silence)),
             _permit: permit,
         })
     }
@@ -189,7 +200,14 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if polled.is_ready() {
+            let until = Instant::now() + self.max_silence;
+            self.silence.as_mut().reset(until);
+        } else if self.silence.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        polled
     }
 }
 
