@@ -17,7 +17,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-pub use crate::call_limits::{Permit, permit_bytes};
+pub use crate::call_limits::{Permit, permit_bytes, release_bytes};
 use crate::{
     call_limits::{CallLimits, Limit},
     domain::{Error, Overload, Result, caller::Caller},

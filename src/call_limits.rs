@@ -42,6 +42,11 @@ pub fn permit_bytes(permit: &Permit) -> usize {
     permit.num_permits() * KIB
 }
 
+/// Releases a part of a permit of a limit of bytes, in whole KiB.
+pub fn release_bytes(permit: &mut Permit, bytes: usize) {
+    drop(permit.split(bytes / KIB));
+}
+
 /// How many calls, connections or bytes there may be at a time. Clones share it.
 #[derive(Clone)]
 pub struct Limit {

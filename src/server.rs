@@ -29,7 +29,7 @@ pub use self::tls::TlsError;
 use self::{
     health::{HealthMonitor, HealthState},
     layers::{CallMetrics, MAX_PROBE_BYTES},
-    listen::{ConnectionLimit, incoming, listen},
+    listen::{ConnectionLimit, incoming, listen, listen_advice},
     tls::ServerTls,
 };
 use crate::{
@@ -92,7 +92,7 @@ pub struct Server {
 /// Why a server cannot start. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("cannot listen on {address}: {reason}: set {setting} to another address or port")]
+    #[error("cannot listen on {address}: {}", listen_advice(.setting, .reason))]
     Listen {
         setting: &'static str,
         address: SocketAddr,
@@ -247,12 +247,7 @@ impl Server {
         let (drain, draining) = oneshot::channel::<()>();
         let serving = transport_server(config).serve_with_incoming_shutdown(
             port,
-            incoming(
-                self.listener,
-                &state.connections,
-                state.tls.as_ref(),
-                state.config.limits.request_timeout,
-            ),
+            incoming(self.listener, state, &state.connections, state.tls.as_ref()),
             // Ready when `drain` is dropped.
             async { drop(draining.await) },
         );

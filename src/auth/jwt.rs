@@ -1,10 +1,13 @@
 //! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
 
 use http::{HeaderMap, header::AUTHORIZATION};
 use jsonwebtoken::{Header, Validation, decode, decode_header, errors::ErrorKind};
-use tracing::info;
+use tracing::{debug, info};
 
 use super::{
     Caller, KeyError, Rejection, TokenConfig,
@@ -14,6 +17,8 @@ use super::{
 };
 
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
+/// How often the log repeats a cause at level `info`.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The types that a token's header may name, in any case.
 const TOKEN_TYPES: [&str; 2] = ["JWT", "at+jwt"];
 
@@ -129,7 +134,16 @@ pub(super) fn refuse_claims(problem: &str, message: &str) -> Rejection {
     Rejection::Invalid(format!("authorization is not accepted: {message}").into())
 }
 
-/// A problem never quotes the token.
+/// Logs each problem at level `debug`, and at level `info` at most once per [`LOG_INTERVAL`],
+/// because any caller can send bad tokens. A problem never quotes the token.
 fn log(problem: &str) {
-    info!(error = problem, "a token was refused");
+    static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    logged.retain(|(_, at)| at.elapsed() < LOG_INTERVAL);
+    if logged.iter().any(|(logged, _)| logged == problem) {
+        debug!(error = problem, "a token was refused");
+    } else {
+        info!(error = problem, "a token was refused");
+        logged.push((problem.to_owned(), Instant::now()));
+    }
 }

@@ -3,7 +3,7 @@
 use std::slice;
 
 use crate::{
-    call_context::{Permit, memory_limit, permit_bytes, take_memory},
+    call_context::{Permit, memory_limit, permit_bytes, release_bytes, take_memory},
     domain::{
         Error, Missing, Result, SizedResource,
         etag::GuideEtag,
@@ -42,8 +42,11 @@ impl ComparedGuide {
         let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
         let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
         let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
-        let memory = take_guide_memory(bytes, other)?;
+        let mut memory = take_guide_memory(bytes, other)?;
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
+        // The encoded bytes have been dropped.
+        drop(guide);
+        release_bytes(&mut memory, document_bytes);
         drop(permit);
         let guide = Self {
             document,

@@ -5,7 +5,10 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -15,12 +18,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
+    sync::SetOnce,
     time::{Instant, Sleep, sleep, timeout},
 };
-use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
-use tracing::{debug, field, info, warn};
+use tonic::transport::server::{Connected, TcpIncoming};
+use tracing::{debug, warn};
 
-use super::{KEEPALIVE_INTERVAL, StartError, tls::ServerTls};
+use super::{KEEPALIVE_INTERVAL, Shared, StartError, tls::ServerTls};
 use crate::call_limits::{Limit, Permit};
 
 /// The pause after a connection could not be accepted. If no file descriptor is free, for example,
@@ -102,9 +106,9 @@ fn raise_descriptor_limit() -> u64 {
 /// closed.
 pub fn incoming(
     listener: TcpListener,
+    state: &'static Shared,
     connections: &'static ConnectionLimit,
     tls: Option<&'static ServerTls>,
-    request_timeout: Duration,
 ) -> impl Stream<Item = io::Result<Connection>> {
     let permitted = move |accepted: io::Result<TcpStream>| async move {
         match accepted {
@@ -121,7 +125,7 @@ pub fn incoming(
         .with_keepalive(Some(KEEPALIVE_INTERVAL))
         .then(permitted)
         .filter_map(ready)
-        .map(move |(stream, permit)| Connection::open(stream, permit, tls, request_timeout))
+        .map(move |(stream, permit)| Connection::open(stream, permit, state, tls))
         .buffer_unordered(connections.limit.max())
         .filter_map(|connection| ready(connection.map(Ok)))
 }
@@ -131,10 +135,27 @@ trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
-/// A connection. Reading fails when the peer is silent for too long.
+/// The other end of a connection.
+#[derive(Clone)]
+pub struct Peer {
+    pub address: SocketAddr,
+    closed: Arc<SetOnce<()>>,
+}
+
+impl Peer {
+    /// Makes the next read fail, which ends the connection.
+    pub fn close(&self) {
+        // It may be closed already.
+        let _ = self.closed.set(());
+    }
+}
+
+/// A connection. Reading fails when the peer is silent for too long or [`Peer::close`] is called.
 pub struct Connection {
     stream: Box<dyn Transport>,
-    info: TcpConnectInfo,
+    peer: Peer,
+    /// Completes when the peer is closed.
+    closed: Pin<Box<dyn Future<Output = ()> + Send>>,
     max_silence: Duration,
     /// Completes when the peer has been silent for too long.
     silence: Pin<Box<Sleep>>,
@@ -147,10 +168,10 @@ impl Connection {
     async fn open(
         stream: TcpStream,
         permit: Permit,
+        state: &'static Shared,
         tls: Option<&'static ServerTls>,
-        request_timeout: Duration,
     ) -> Option<Self> {
-        let info = stream.connect_info();
+        let address = stream.peer_addr().ok()?;
         // A probe of the port sends nothing.
         let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
         if !matches!(first_byte, Ok(Ok(1))) {
@@ -164,21 +185,21 @@ impl Connection {
                 match timeout(HANDSHAKE_TIMEOUT, handshake).await {
                     Ok(Ok(stream)) => Box::new(stream),
                     failed => {
-                        let cause = match failed {
-                            Ok(Err(error)) => error.to_string(),
-                            _ => "the client did not complete it in time".to_owned(),
-                        };
-                        let peer = info.remote_addr().map(field::display);
-                        info!(peer, cause, "the TLS handshake failed");
+                        tls.log_failed_handshake(address, failed.ok().and_then(Result::err));
                         return None;
                     }
                 }
             }
         };
-        let max_silence = MAX_SILENCE + request_timeout;
+        let closed = Arc::new(SetOnce::new());
+        let max_silence = MAX_SILENCE + state.config.limits.request_timeout;
         Some(Self {
             stream,
-            info,
+            peer: Peer {
+                address,
+                closed: Arc::clone(&closed),
+            },
+            closed: Box::pin(async move { *closed.wait().await }),
             max_silence,
             silence: Box::pin(sleep(max_silence)),
             _permit: permit,
@@ -187,10 +208,10 @@ impl Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.info.clone()
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
     }
 }
 
@@ -200,6 +221,9 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.peer.closed.initialized() || self.closed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if polled.is_ready() {
             let until = Instant::now() + self.max_silence;
@@ -255,4 +279,21 @@ pub async fn listen(
         reason,
     })?;
     Ok((listener, address))
+}
+
+/// What to do if the server cannot listen on an address.
+pub fn listen_advice(setting: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "the port is in use: stop the program that uses it, or set {setting} to another (port \
+             0 picks a free one)"
+        ),
+        io::ErrorKind::AddrNotAvailable => {
+            format!("this machine does not have the address: set {setting} to one that it has")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("the system does not allow the port: set {setting} to a port of 1024 or higher")
+        }
+        _ => error.to_string(),
+    }
 }

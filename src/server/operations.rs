@@ -52,8 +52,7 @@ pub async fn serve(listener: TcpListener, state: &'static Shared) {
             ([(CONNECTION, "close")], it)
         }))
         .with_state(state);
-    let timeout = state.config.limits.request_timeout;
-    let incoming = incoming(listener, &state.operations_connections, None, timeout);
+    let incoming = incoming(listener, state, &state.operations_connections, None);
     let server = Server::builder()
         .accept_http1(true)
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)

@@ -1,6 +1,11 @@
 //! TLS with rustls: the server's certificate, and the CAs of client certificates.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
 use humantime::format_rfc3339_seconds;
 use rustls::{
@@ -9,6 +14,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::WebPkiClientVerifier,
 };
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 use x509_cert::{Certificate, der::Decode, time::Validity};
@@ -21,6 +27,8 @@ use crate::{
 
 /// HTTP/2, and HTTP/1.1 for browsers behind proxies, as TLS names them.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// The minimum time between log lines about failed handshakes, which anybody can cause.
+const HANDSHAKE_LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why TLS cannot be served. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
@@ -35,27 +43,61 @@ pub enum TlsError {
 
 /// The TLS of a server, whose files are read again when they change. Connections that are open
 /// keep what they began with.
-pub struct ServerTls(Arc<Reloaded<Tls>>);
+pub struct ServerTls {
+    files: Arc<Reloaded<Tls>>,
+    failures: Mutex<HandshakeFailures>,
+}
 
 impl ServerTls {
     /// Reads certificates and keys.
     pub async fn open(tls: &Tls) -> Result<Self, TlsError> {
         let files = Reloaded::open(tls.clone(), Some(FILE_INTERVAL)).await?;
         files.value().warn_unless_valid(tls);
-        Ok(Self(files))
+        Ok(Self {
+            files,
+            failures: Mutex::default(),
+        })
     }
 
     /// Accepts TLS connections with the current files.
     pub fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.0.value().config))
+        TlsAcceptor::from(Arc::clone(&self.files.value().config))
     }
 
     /// When the server's certificate expires.
     pub fn certificate_expiry(&self) -> Option<SystemTime> {
-        let files = self.0.value();
+        let files = self.files.value();
         let validity = files.validity.as_ref();
         validity.map(|validity| validity.not_after.to_system_time())
     }
+
+    /// Logs a failed handshake, or counts it for the next log line. Without an error, it timed out.
+    pub fn log_failed_handshake(&self, peer: SocketAddr, error: Option<io::Error>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |at: Instant| at.elapsed() < HANDSHAKE_LOG_INTERVAL;
+        if failures.logged.is_some_and(is_recent) {
+            failures.unlogged += 1;
+            return;
+        }
+        let cause = error.map_or_else(
+            || "the client did not complete it in time".to_owned(),
+            |error| error.to_string(),
+        );
+        info!(%peer, cause, unlogged = failures.unlogged, "the TLS handshake failed");
+        *failures = HandshakeFailures {
+            logged: Some(Instant::now()),
+            unlogged: 0,
+        };
+    }
+}
+
+/// Handshakes that failed.
+#[derive(Default)]
+struct HandshakeFailures {
+    /// When the last one was logged.
+    logged: Option<Instant>,
+    /// Failures since then.
+    unlogged: u64,
 }
 
 /// What was read from the files.

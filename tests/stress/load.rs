@@ -2,7 +2,7 @@
 //! are served, and refused calls get a proper answer.
 //!
 //! The short form is the default. `EXPERTISE_TEST_LOAD=full` runs for minutes, and is meant for
-//! a release build (`EXPERTISE_TEST_BINARY`).
+//! a build of the profile `dist` (`EXPERTISE_TEST_BINARY`).
 
 mod costly;
 mod limits;

@@ -2,9 +2,9 @@
 //! the call ends, however it ends.
 
 use std::{
-    net::SocketAddr,
     panic::AssertUnwindSafe,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    task::Poll,
     time::Duration,
 };
 
@@ -14,13 +14,13 @@ use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use opentelemetry::{context::FutureExt as _, trace::TraceContextExt};
-use tokio::{sync::mpsc, time::timeout};
-use tonic::{Code, Status, body::Body, transport::server::TcpConnectInfo};
+use tokio::{task::JoinSet, time::sleep};
+use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt;
 use tracing::{Instrument, debug, error, field, info, info_span};
 use uuid::Uuid;
 
-use super::{Outcome, Shared, metrics::RpcMetrics};
+use super::{super::listen::Peer, Outcome, Shared, metrics::RpcMetrics};
 use crate::{call_context::CallContext, grpc::status, proto::code_name, telemetry};
 
 /// The maximum length of a path that is repeated in a log line or a response.
@@ -49,10 +49,7 @@ pub async fn record<F: Future<Output = Outcome> + Send>(
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),
-        peer: request
-            .extensions()
-            .get()
-            .and_then(TcpConnectInfo::remote_addr),
+        peer: request.extensions().get::<Peer>().cloned(),
         trace: trace.clone(),
         sent_bytes: 0,
         outcome: None,
@@ -78,12 +75,9 @@ pub async fn record<F: Future<Output = Outcome> + Send>(
         // `admit` has buffered the body, so this neither waits nor fails.
         let body = body.collect().await?;
         record.call.end_work();
-        let trailers = body.trailers().cloned();
-        let data = body.to_bytes();
         let unread = UnreadResponse {
-            is_large: data.len() > MAX_UNWATCHED_BYTES,
-            data,
-            trailers,
+            trailers: body.trailers().cloned(),
+            data: body.to_bytes(),
             record,
         };
         let body = unread.into_body(time_limit + READ_TIMEOUT);
@@ -123,7 +117,7 @@ fn with_details(status: &Status, call: &CallContext) -> Status {
 /// canceled.
 struct CallRecord {
     call: Arc<CallContext>,
-    peer: Option<SocketAddr>,
+    peer: Option<Peer>,
     sent_bytes: usize,
     outcome: Option<(Code, String)>,
     metrics: &'static RpcMetrics,
@@ -158,7 +152,7 @@ impl Drop for CallRecord {
             reason,
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
-            peer = self.peer.map(field::display),
+            peer = self.peer.as_ref().map(|peer| field::display(peer.address)),
             request_id = %call.id,
             trace_id = self.trace.has_active_span().then(|| field::display(trace_id)),
             bytes_in = call.received_bytes.load(Relaxed),
@@ -173,7 +167,6 @@ impl Drop for CallRecord {
 /// What the transport has not taken of a response. The trailers end the call.
 struct UnreadResponse {
     data: Bytes,
-    is_large: bool,
     trailers: Option<HeaderMap>,
     record: CallRecord,
 }
@@ -181,36 +174,39 @@ struct UnreadResponse {
 impl UnreadResponse {
     /// The body of the response. The transport takes a chunk of a large response when the peer has read
     /// the one before. If the peer does not read it in time, the rest is dropped with what the call
-    /// holds.
+    /// holds, and the connection is closed.
     fn into_body(self, read_timeout: Duration) -> Body {
-        if !self.is_large {
-            return Body::new(StreamBody::new(stream::iter(self.map(Ok::<_, Status>))));
-        }
-        let (sender, mut receiver) = mpsc::channel(1);
-        tokio::spawn(async move {
-            let send = async {
-                for frame in self {
-                    if sender.send(Ok(frame)).await.is_err() {
-                        return;
-                    }
+        let is_large = self.data.len() > MAX_UNWATCHED_BYTES;
+        let unread = Arc::new(Mutex::new(Some(self)));
+        let mut timer = JoinSet::new();
+        if is_large {
+            let unread = Arc::clone(&unread);
+            timer.spawn(async move {
+                sleep(read_timeout).await;
+                let unread = unread.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(peer) = unread.and_then(|unread| unread.record.peer.clone()) {
+                    let address = field::display(peer.address);
+                    info!(
+                        peer = address,
+                        "a connection is closed: its peer does not read its responses"
+                    );
+                    peer.close();
                 }
-            };
-            if timeout(read_timeout, send).await.is_err() {
-                let status = Status::cancelled("the response was not read in time");
-                // The peer may have disconnected.
-                let _ = sender.send(Err(status)).await;
-            }
+            });
+        }
+        let frames = stream::poll_fn(move |_| {
+            // Aborted when the body is dropped.
+            let _timer = &timer;
+            let mut unread = unread.lock().unwrap_or_else(PoisonError::into_inner);
+            Poll::Ready(match unread.as_mut() {
+                Some(unread) => unread.next_frame(is_large).map(Ok),
+                None => Some(Err(Status::cancelled("the response was not read in time"))),
+            })
         });
-        Body::new(StreamBody::new(stream::poll_fn(move |context| {
-            receiver.poll_recv(context)
-        })))
+        Body::new(StreamBody::new(frames))
     }
-}
 
-impl Iterator for UnreadResponse {
-    type Item = Frame<Bytes>;
-
-    fn next(&mut self) -> Option<Frame<Bytes>> {
+    fn next_frame(&mut self, is_large: bool) -> Option<Frame<Bytes>> {
         if self.data.is_empty() {
             let trailers = self.trailers.take()?;
             if let Some(status) = Status::from_header_map(&trailers) {
@@ -224,7 +220,7 @@ impl Iterator for UnreadResponse {
         };
         let chunk = self.data.split_to(max_bytes.min(self.data.len()));
         self.record.sent_bytes += chunk.len();
-        Some(Frame::data(match self.is_large {
+        Some(Frame::data(match is_large {
             // A part of the response would keep all of it in memory.
             true => Bytes::copy_from_slice(&chunk),
             false => chunk,

@@ -56,4 +56,23 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
         started.elapsed(),
         service.memory()
     ));
+    // Nor do their connections stay open.
+    let headers = [("x-account-id", client.account())];
+    let request = framed(&ListRolesRequest::default());
+    let is_unread = |response: &http::Response<_>| !response.headers().contains_key("grpc-status");
+    let unread = held
+        .iter()
+        .filter(|(response, _)| response.as_ref().is_ok_and(is_unread));
+    let mut closed = 0;
+    for (_, connection) in unread {
+        let list = || connection.try_call("RoleService/ListRoles", &headers, request.clone());
+        let end = async {
+            while list().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        in_time("the end of the connection", end).await;
+        closed += 1;
+    }
+    assert!(closed > 0, "no response was unread");
 }

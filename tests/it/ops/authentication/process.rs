@@ -228,19 +228,24 @@ async fn the_log_says_why_a_token_is_not_accepted() {
             "claim scope is not a string",
         ),
     ];
-    let args = [
-        "--listen=127.0.0.1:0",
-        "--database-url=sqlite::memory:",
-        "--auth=jwt",
-    ];
-    let server = expertise(&args).env("EXPERTISE_JWT_SECRET", SECRET).start();
-    let client = TokenClient(Client::at(server.address()).without_credentials());
-    for (token, _) in &reasons {
-        error_answer(client.read(token).await);
-    }
-    let log = log_until_the_end(server).await;
-    for (_, reason) in &reasons {
-        assert!(log.contains(reason), "{reason}: {log}");
+    // At `info`, each cause has one line per ten seconds, regardless of what callers send.
+    for (level, lines) in [("info", 1), ("debug", 2)] {
+        let args = [
+            "--listen=127.0.0.1:0",
+            "--database-url=sqlite::memory:",
+            "--auth=jwt",
+            "--log",
+            level,
+        ];
+        let server = expertise(&args).env("EXPERTISE_JWT_SECRET", SECRET).start();
+        let client = TokenClient(Client::at(server.address()).without_credentials());
+        for (token, _) in reasons.iter().chain(&reasons) {
+            error_answer(client.read(token).await);
+        }
+        let log = log_until_the_end(server).await;
+        for (_, reason) in &reasons {
+            assert_eq!(log.matches(*reason).count(), lines, "{reason}: {log}");
+        }
     }
 }
 
