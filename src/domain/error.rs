@@ -69,7 +69,7 @@ pub enum Overload {
     Memory,
     #[error("too many calls are in progress")]
     QueueFull,
-    #[error("too many calls came before this one")]
+    #[error("the call has waited too long for its turn")]
     QueueTimeout,
     #[error("the system has no thread left for an analysis")]
     Threads,

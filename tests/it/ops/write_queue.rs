@@ -136,6 +136,10 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
     let begun = Instant::now();
     let failure = client.send(late).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");
+    assert!(
+        failure.message.contains("too long for its turn"),
+        "{failure:?}"
+    );
     assert!(failure.details.retry_info().is_some(), "{failure:?}");
     let half = Duration::from_secs(1);
     assert!(begun.elapsed() >= half, "half of its time is for the work");
@@ -167,6 +171,7 @@ async fn is_refused(client: &Client) {
     });
     let failure = refused.await;
     failure.is(Code::ResourceExhausted, "OVERLOADED");
+    assert!(failure.message.contains("too many calls"), "{failure:?}");
     assert!(failure.details.retry_info().is_some(), "{failure:?}");
 }
 
