@@ -47,12 +47,10 @@ def commands(page, heading):
     open_block = None
     for block in BLOCK.finditer(text):
         if block["kind"] == "sh":
-            is_for_other_tool = block["tool"] not in (None, TOOL)
-            if is_for_other_tool and open_block:
+            if block["tool"] not in (None, TOOL):
                 # Both tools print the output after this block.
                 continue
-            is_left_out = block["skip"] or is_for_other_tool
-            open_block = None if is_left_out else [block["text"], None]
+            open_block = None if block["skip"] else [block["text"], None]
             if open_block:
                 found.append(open_block)
         elif open_block:

@@ -14,7 +14,7 @@ use std::{
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::kit::child::{EndSignal, SupervisedChild, binary, lines_of, remove_settings};
+use crate::kit::child::{SupervisedChild, binary, lines_of, remove_settings};
 
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -174,7 +174,7 @@ impl Command {
         };
         self.command.stdin(stdin);
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = SupervisedChild::spawn(&mut self.command, EndSignal::Kill);
+        let mut child = SupervisedChild::spawn(&mut self.command, Signal::KILL);
         let stdout = lines_of(child.child.stdout.take().expect("it is piped"));
         let stderr = lines_of(child.child.stderr.take().expect("it is piped"));
         if let Some(text) = self.stdin {

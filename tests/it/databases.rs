@@ -26,6 +26,7 @@ use crate::{
 
 pub mod properties;
 pub mod statement_log;
+mod tables;
 
 /// The database that most tests call, whose statements are checked.
 const CALLS: &str = "calls";

@@ -7,11 +7,12 @@ use serde_json::Value;
 use tonic::Status;
 
 use crate::kit::{
-    calls::{Mark, prepare, response},
+    calls::{prepare, response},
     catalogue::{Entry, Values, catalogue, changed, entry},
     client::Client,
     contract,
 };
+use crate::marks::Mark;
 
 /// How many calls are tested concurrently, each in its own accounts.
 const CONCURRENT: usize = 6;
@@ -42,7 +43,7 @@ impl Fixture {
     /// Makes in the account what this request needs, or else every resource.
     pub async fn marked(client: &Client, request: Option<&Value>, mark: &Mark) -> Self {
         let send = async |call: &str, message| client.send_bytes(call, message).await;
-        let values = prepare(request, mark, send).await;
+        let values = prepare(request, |call, it| mark.message(call, it), send).await;
         let client = client.clone();
         Self { client, values }
     }

@@ -24,5 +24,6 @@ mod fixture;
 mod ignored_tests;
 mod laws;
 mod layers;
+mod marks;
 mod ops;
 mod prelude;

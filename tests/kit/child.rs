@@ -36,38 +36,21 @@ pub fn remove_settings(command: &mut Command) {
 /// this process dies.
 pub struct SupervisedChild {
     pub child: Child,
-    end: EndSignal,
+    /// The first signal to end it. SIGKILL follows if it runs on.
+    end: Signal,
     _entry: WatchdogEntry,
 }
 
-/// The first signal to end a child. SIGKILL follows if it runs on.
-#[derive(Clone, Copy)]
-pub enum EndSignal {
-    /// Ends anything.
-    Kill,
-    /// Ends PostgreSQL with what it started, and frees its shared memory.
-    Quit,
-}
-
-impl EndSignal {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "KILL",
-            Self::Quit => "QUIT",
-        }
-    }
-}
-
-/// How long a child may take to follow SIGQUIT.
-const QUIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a child may take to follow its first signal.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SupervisedChild {
-    pub fn spawn(command: &mut Command, end: EndSignal) -> Self {
+    pub fn spawn(command: &mut Command, end: Signal) -> Self {
         let child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         Self {
-            _entry: Scratch::of_this_run().end_with_the_run(end.name(), child.id()),
+            _entry: Scratch::of_this_run().end_with_the_run(end, child.id()),
             child,
             end,
         }
@@ -90,23 +73,15 @@ impl SupervisedChild {
 
     /// Waits for its end; `None` when it runs on after the time-out.
     pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
-        // Most commands have ended, or end in a moment.
-        let moment = Duration::from_millis(1);
-        for _ in 0..10 {
-            if let Some(status) = self.exit_status() {
-                return Some(status);
-            }
-            thread::sleep(moment);
-        }
         poll_for(timeout, || self.exit_status())
     }
 }
 
 impl Drop for SupervisedChild {
     fn drop(&mut self) {
-        if matches!(self.end, EndSignal::Quit) && self.exit_status().is_none() {
-            let _ = kill_process(Pid::from_child(&self.child), Signal::QUIT);
-            self.wait(QUIT_TIMEOUT);
+        if self.end != Signal::KILL && self.exit_status().is_none() {
+            self.signal(self.end);
+            self.wait(END_TIMEOUT);
         }
         // Neither does anything to a child that has been waited for.
         let _ = self.child.kill();

@@ -55,12 +55,6 @@ pub fn field_value(descriptor: &MessageDescriptor, message: &impl Message) -> Va
     Value::Message(message.expect("a message of this type"))
 }
 
-/// A message of this name as JSON.
-pub fn shown(name: &str, message: &impl Message) -> serde_json::Value {
-    let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());
-    json(&message.expect("the message"))
-}
-
 /// The request of a call such as `TaskService/GetTask`, encoded.
 pub fn request(call: &str, request: serde_json::Value) -> Vec<u8> {
     message(call, request).encode_to_vec()
@@ -96,9 +90,4 @@ pub fn try_message(
         message.set_field(&field, Value::Message(mask));
     }
     Ok(message)
-}
-
-/// The request of a call in the form that responses have.
-pub fn canonical(call: &str, request: serde_json::Value) -> serde_json::Value {
-    proto_json(&message(call, request))
 }

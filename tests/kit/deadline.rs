@@ -10,6 +10,8 @@ pub const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Far longer than any test takes, also on a busy machine.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Most commands end in a moment.
+const BLOCKING_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Polls until there is a value.
 ///
@@ -42,7 +44,7 @@ pub fn poll_for<T>(timeout: Duration, mut poll: impl FnMut() -> Option<T>) -> Op
         if value.is_some() || started.elapsed() >= timeout {
             return value;
         }
-        thread::sleep(POLL_INTERVAL);
+        thread::sleep(BLOCKING_POLL_INTERVAL);
     }
 }
 

@@ -109,12 +109,7 @@ impl Http2Connection {
         bytes: &[u8],
         end: RequestEnd,
     ) -> Http2Response {
-        let bytes = Bytes::copy_from_slice(bytes);
-        let answer = in_time(
-            "an answer",
-            self.exchange(self.grpc(path, headers), bytes, end),
-        );
-        answer.await.expect("an answer")
+        self.answer(self.grpc(path, headers), bytes, end).await
     }
 
     /// Makes a complete call, such as `TaskService/GetTask`, and waits for its response, or for the
@@ -145,19 +140,21 @@ impl Http2Connection {
         response.await
     }
 
-    /// Sends any request.
+    /// Sends any request, which ends after its bytes.
     pub async fn send(
         &self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
         bytes: &[u8],
-        end: RequestEnd,
     ) -> Http2Response {
         let request = self.request(method, path, headers);
-        let bytes = Bytes::copy_from_slice(bytes);
-        let answer = in_time("an answer", self.exchange(request, bytes, end));
-        answer.await.expect("an answer")
+        self.answer(request, bytes, RequestEnd::Sent).await
+    }
+
+    async fn answer(&self, request: Request<()>, bytes: &[u8], end: RequestEnd) -> Http2Response {
+        let exchange = self.exchange(request, Bytes::copy_from_slice(bytes), end);
+        in_time("an answer", exchange).await.expect("an answer")
     }
 
     fn grpc(&self, path: &str, headers: &[(&str, &str)]) -> Request<()> {

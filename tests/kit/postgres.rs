@@ -15,12 +15,8 @@ use rustix::process::Signal;
 use sqlx::{Connection, PgConnection};
 
 use super::{
-    child::{EndSignal, SupervisedChild},
-    deadline::WAIT_TIMEOUT,
-    missing::cannot_run_without,
-    runtime::in_a_runtime,
-    scratch::Scratch,
-    sql::SqlConnection,
+    child::SupervisedChild, deadline::WAIT_TIMEOUT, missing::cannot_run_without,
+    runtime::in_a_runtime, scratch::Scratch, sql::SqlConnection,
 };
 
 /// The settings of [`shared_cluster`]. It does not outlive the run, so it need not survive a crash. Each line
@@ -194,7 +190,7 @@ impl Cluster {
     /// Runs a command to its end. Whether it succeeded.
     fn run(&self, mut command: Command) -> bool {
         command.stdout(self.log_file()).stderr(self.log_file());
-        let mut child = SupervisedChild::spawn(&mut command, EndSignal::Kill);
+        let mut child = SupervisedChild::spawn(&mut command, Signal::KILL);
         let status = child.wait(WAIT_TIMEOUT);
         status.expect("the command ends").success()
     }
@@ -222,7 +218,7 @@ impl Cluster {
             .args(settings)
             .stdout(self.log_file())
             .stderr(self.log_file());
-        let mut server = SupervisedChild::spawn(&mut command, EndSignal::Quit);
+        let mut server = SupervisedChild::spawn(&mut command, Signal::QUIT);
         let is_serving = in_a_runtime(wait_until_serving(&self.url(), &self.data(), &mut server));
         self.server = is_serving.then_some(server);
         is_serving

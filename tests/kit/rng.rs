@@ -1,24 +1,11 @@
 //! Random numbers that can be repeated from their seed.
 
-use std::{
-    env,
-    time::{SystemTime, UNIX_EPOCH},
-};
-
 /// A sequence of numbers that follows from its seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// From the seed that the environment variable names, or else from the clock. The
-    /// seed is printed, so that a failure can be repeated.
-    pub fn from_env(test: &str, variable: &str) -> Self {
-        let seed = number_from_env(variable).unwrap_or_else(nanoseconds_now);
-        println!("{test}: {variable}={seed}");
         Self(seed)
     }
 
@@ -55,16 +42,4 @@ impl Rng {
     pub fn try_pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         (!items.is_empty()).then(|| &items[self.below(items.len())])
     }
-}
-
-/// The number in an environment variable; `None` where it is not set.
-pub fn number_from_env(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|_| panic!("{variable} is {text:?}: it must be a number")))
-}
-
-fn nanoseconds_now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.expect("a clock after 1970").as_nanos() as u64
 }

@@ -10,6 +10,8 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
+use rustix::process::Signal;
+
 /// Reads entries `SIGNAL:PID` until the pipe closes, which it does however the test process ends.
 /// `-SIGNAL:PID` removes an entry. Then it sends each process its signal, sends SIGKILL to
 /// processes that are still running, and removes the directory.
@@ -88,8 +90,8 @@ impl Scratch {
     }
 
     /// Has the watchdog end this process when the run ends, with this signal first.
-    pub fn end_with_the_run(&self, signal: &str, process: u32) -> WatchdogEntry {
-        let entry = format!("{signal}:{process}");
+    pub fn end_with_the_run(&self, signal: Signal, process: u32) -> WatchdogEntry {
+        let entry = format!("{}:{process}", signal.as_raw());
         self.write_to_watchdog(&entry);
         WatchdogEntry(entry)
     }
@@ -108,10 +110,4 @@ impl Drop for WatchdogEntry {
     fn drop(&mut self) {
         Scratch::of_this_run().write_to_watchdog(&format!("-{}", self.0));
     }
-}
-
-/// Makes a FIFO. Whoever opens it to read waits for a writer.
-pub fn make_fifo(path: &Path) {
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
 }

@@ -19,8 +19,8 @@ use tokio::{
 };
 
 use super::{
-    child::{EndSignal, SupervisedChild, binary, lines_of, remove_settings},
-    client::{Client, connect},
+    child::{SupervisedChild, binary, lines_of, remove_settings},
+    client::Client,
     deadline::{WAIT_TIMEOUT, in_time},
     scratch::Scratch,
 };
@@ -126,7 +126,7 @@ impl TestServer {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::create(&log).expect("a log file"));
-        let mut child = SupervisedChild::spawn(&mut program, EndSignal::Kill);
+        let mut child = SupervisedChild::spawn(&mut program, Signal::KILL);
         let lines = lines_of(child.child.stdout.take().expect("it is piped"));
         let Ok(start_line) = lines.recv_timeout(WAIT_TIMEOUT) else {
             let ended = child.wait(WAIT_TIMEOUT).is_some();
@@ -161,11 +161,6 @@ impl TestServer {
         Client::at(self.address).with_account("demo")
     }
 
-    /// A client without credentials.
-    pub fn anonymous_client(&self) -> Client {
-        Client::over(connect(self.address), self.address)
-    }
-
     /// Where metrics are, if they are served.
     pub fn find_metrics_address(&self) -> Option<SocketAddr> {
         let (_, address) = self.start_line.rsplit_once("metrics on ")?;
@@ -191,38 +186,6 @@ impl TestServer {
     /// The file of its log.
     pub fn log_path(&self) -> &Path {
         &self.log
-    }
-
-    /// Resident memory now, in bytes.
-    pub fn resident(&self) -> u64 {
-        self.memory("VmRSS:")
-    }
-
-    /// The most resident memory so far, in bytes.
-    pub fn resident_peak(&self) -> u64 {
-        self.memory("VmHWM:")
-    }
-
-    /// The most address space so far, in bytes.
-    pub fn virtual_peak(&self) -> u64 {
-        self.memory("VmPeak:")
-    }
-
-    /// The processor time that it has used.
-    pub fn processor_time(&self) -> Duration {
-        let stat = read(Path::new(&format!("/proc/{}/stat", self.id())));
-        // The name of the program, in parentheses, may hold spaces.
-        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let fields = after_name.split_whitespace().skip(11).take(2);
-        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
-        Duration::from_millis(10 * ticks)
-    }
-
-    fn memory(&self, kind: &str) -> u64 {
-        let status = read(Path::new(&format!("/proc/{}/status", self.id())));
-        let line = status.lines().find_map(|line| line.strip_prefix(kind));
-        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        kilobytes.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -1,19 +1,13 @@
 //! Messages as text for snapshots: JSON with every field, in which ids are numbered and
 //! etags and times are placeholders.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, SerializeOptions};
 use serde_json::{Value, json};
 
-use super::{contract::descriptor, failure::Failure};
-
-/// The text of a snapshot.
-pub fn text(message: &Value) -> String {
-    let pretty = serde_json::to_string_pretty(message).expect("JSON");
-    number_ids(&pretty)
-}
+use super::contract::descriptor;
 
 /// A message with this name and all its fields, except absent optional ones.
 pub fn message(name: &str, message: &impl Message) -> Value {
@@ -49,34 +43,6 @@ fn replace_etags_and_times(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// An error with its details.
-pub fn failure(failure: &Failure) -> Value {
-    let details = &failure.details;
-    let resource = details.resource_info();
-    let metadata: BTreeMap<String, String> = failure.metadata().into_iter().collect();
-    let violations = details.bad_request().map(|request| {
-        let shown = request.field_violations.iter();
-        let shown = shown.map(|v| json!([v.field, v.reason, v.description]));
-        shown.collect::<Vec<Value>>()
-    });
-    let preconditions = details.precondition_failure().map(|failure| {
-        let shown = failure.violations.iter();
-        let shown = shown.map(|v| json!([v.r#type, v.subject, v.description]));
-        shown.collect::<Vec<Value>>()
-    });
-    json!({
-        "code": format!("{:?}", failure.code),
-        "message": failure.message,
-        "reason": failure.reason(),
-        "metadata": metadata,
-        "violations": violations,
-        "preconditions": preconditions,
-        "resource": resource.map(|r| {
-            json!([r.resource_type, r.resource_name, r.owner, r.description])
-        }),
-    })
 }
 
 /// Replaces each UUID by a number, in the order of their first appearance.

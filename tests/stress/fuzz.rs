@@ -23,15 +23,16 @@ use self::{
 };
 use crate::{
     kit::{
-        calls::{Mark, prepare, response},
+        calls::{prepare, response},
         catalogue::{Values, catalogue, changed},
         client::Client,
-        contract::{message_of, proto_json, request, try_message},
+        contract::{self, message_of, proto_json, request, try_message},
         deadline::in_time,
-        rng::{Rng, number_from_env},
+        rng::Rng,
         server::{TestServer, in_memory},
     },
     machine,
+    variables::number_from_env,
 };
 
 const EXECUTIONS: u64 = 6_000;
@@ -139,7 +140,7 @@ impl Target {
     async fn use_new_account(&mut self) {
         self.client = self.client.other_account();
         let send = async |call: &str, message| self.client.send_bytes(call, message).await;
-        self.values = prepare(None, &Mark::NONE, send).await;
+        self.values = prepare(None, contract::message, send).await;
         let requests = catalogue().calls.iter().flat_map(|(call, entry)| {
             let requests = entry.requests.values();
             requests.map(|it| (call.clone(), catalogue().expand(it, &self.values)))

@@ -18,6 +18,8 @@ mod frame_peer;
 mod health;
 mod machine;
 mod service;
+mod usage;
+mod variables;
 mod writers;
 
 mod deadlocks;

@@ -19,10 +19,10 @@ use crate::{
     kit::{
         client::Client,
         http2::{Http2Connection, framed_message},
-        rng::number_from_env,
         server::Setting,
     },
     service::{LOG_WARNINGS, Service},
+    variables::number_from_env,
 };
 
 /// What a module of tests imports.

@@ -30,11 +30,14 @@ pub use self::{
     errors::{RetryLoop, WriteError, write_error},
     history::CallHistory,
 };
-use crate::kit::{
-    client::Client,
-    deadline::{WAIT_TIMEOUT, until},
-    rng::Rng,
-    sample::{information_step, task},
+use crate::{
+    kit::{
+        client::Client,
+        deadline::{WAIT_TIMEOUT, until},
+        rng::Rng,
+        sample::{information_step, task},
+    },
+    variables::rng_from_env,
 };
 
 /// Calls of a kind among which every fault would show: more than the server has
@@ -87,7 +90,7 @@ impl Writers {
         clients: usize,
         counts: Arc<Counts>,
     ) -> Self {
-        let mut rng = Rng::from_env(test, "EXPERTISE_TEST_FAULTS_SEED");
+        let mut rng = rng_from_env(test, "EXPERTISE_TEST_FAULTS_SEED");
         let shared = Client::at(server);
         let shared_task = shared.given_task(task("shared")).await;
         let clients = (0..clients).map(|number| WritingClient {

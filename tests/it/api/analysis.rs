@@ -6,7 +6,7 @@ mod limits;
 mod options;
 mod pages;
 
-use crate::{api::cases::guide, kit::contract::shown, prelude::*};
+use crate::{api::cases::guide, kit::snapshot::message, prelude::*};
 
 /// A guide without findings.
 const CLEAN: &str = "ask light: on, off
@@ -35,7 +35,7 @@ fn rules(findings: &[Finding]) -> Vec<&str> {
 
 /// A fact as JSON.
 fn fact(finding: &Finding, name: &str) -> serde_json::Value {
-    shown("Finding", finding)["facts"][name].clone()
+    message("Finding", finding)["facts"][name].clone()
 }
 
 /// A request for the references of a task.

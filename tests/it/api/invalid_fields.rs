@@ -114,7 +114,7 @@ fn assert_kept(call: &str, request: &Value, response: &Value, path: &str, shown:
     if response.get(resource).is_none() || path.ends_with("_shorthand") {
         return;
     }
-    let mut sent = contract::canonical(call, request.clone());
+    let mut sent = contract::proto_json(&contract::message(call, request.clone()));
     let (sent, mut got) = (at(&mut sent, path).clone(), response.clone());
     let is_kept = is_within(&sent, at(&mut got, path));
     assert!(is_kept, "{call} {path} does not keep {shown}");

@@ -10,7 +10,8 @@ use crate::{
         statement_log::{self, read_account_fault, shape, statement, written_account_fault},
     },
     fixture::Fixture,
-    kit::{calls::Mark, runtime::runtime},
+    kit::runtime::runtime,
+    marks::Mark,
     prelude::*,
 };
 

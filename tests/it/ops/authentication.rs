@@ -68,7 +68,7 @@ pub struct TokenClient(pub Client);
 
 impl TokenClient {
     pub fn of(server: &TestServer) -> Self {
-        Self(server.anonymous_client())
+        Self(server.client().without_credentials())
     }
 
     pub fn with_token(&self, token: &str) -> Client {

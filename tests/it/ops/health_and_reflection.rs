@@ -225,11 +225,10 @@ async fn a_compressed_request_is_unimplemented(client: Client) {
 async fn other_protocols_are_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     for rpc in RPCS {
-        let end = RequestEnd::Sent;
-        let get = connection.send(http::Method::GET, rpc, &[], b"", end);
+        let get = connection.send(http::Method::GET, rpc, &[], b"");
         assert_eq!(get.await.http, 405);
         let json = [("content-type", "application/json")];
-        let post = connection.send(http::Method::POST, rpc, &json, b"{}", end);
+        let post = connection.send(http::Method::POST, rpc, &json, b"{}");
         assert_eq!(post.await.http, 415);
     }
 }

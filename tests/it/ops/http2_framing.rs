@@ -56,10 +56,7 @@ impl Caller {
     /// ListTasks by another method of HTTP, or with another type of content.
     async fn send(&self, method: Method, content: &str, bytes: &[u8]) -> Http2Response {
         let headers = [("x-account-id", &*self.account), ("content-type", content)];
-        let sent = self
-            .connection
-            .send(method, LIST, &headers, bytes, RequestEnd::Sent);
-        sent.await
+        self.connection.send(method, LIST, &headers, bytes).await
     }
 
     /// Asserts that the connection still serves.
@@ -324,9 +321,7 @@ async fn pages_of_allowed_origins_may_call() {
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", "authorization,x-grpc-web"),
         ];
-        connection
-            .send(Method::OPTIONS, LIST, &headers, b"", RequestEnd::Sent)
-            .await
+        connection.send(Method::OPTIONS, LIST, &headers, b"").await
     };
     let closed = TestServer::start(in_memory()).await;
     let answer = preflight(&closed).await;

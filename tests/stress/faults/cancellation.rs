@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::CLIENTS;
 use crate::{
-    kit::{rng::number_from_env, server::Setting},
+    kit::server::Setting,
     machine,
     service::{LOG_WARNINGS, Service, no_transaction_is_left_open},
+    variables::number_from_env,
     writers::Writers,
 };
 

@@ -4,9 +4,9 @@ use std::{path::Path, time::Duration};
 
 use super::CLIENTS;
 use crate::{
-    kit::rng::number_from_env,
     machine,
     service::{LOG_WARNINGS, Service, assert_sqlite_integrity},
+    variables::number_from_env,
     writers::Writers,
 };
 

@@ -11,9 +11,10 @@ use super::CLIENTS;
 use crate::{
     frame_peer::{self, FramePeer},
     health::Health,
-    kit::{deadline::until_true, rng::number_from_env, server::Setting},
+    kit::{deadline::until_true, server::Setting},
     machine,
     service::{LOG_WARNINGS, Service},
+    variables::number_from_env,
     writers::Writers,
 };
 

@@ -5,10 +5,9 @@ use futures_util::future::join_all;
 use tonic::Status;
 
 use super::prelude::*;
-use crate::kit::{
-    links::links_are_consistent,
-    random_writes::Write,
-    rng::{Rng, number_from_env},
+use crate::{
+    kit::{links::links_are_consistent, random_writes::Write, rng::Rng},
+    variables::number_from_env,
 };
 
 /// Writers at each server, each over a connection of its own.

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::{
     fixture::{Contents, Fixture, each_call},
     kit::{
-        calls::Mark,
         catalogue::{Entry, Refusal, Repeat},
         contract::message_of,
         snapshot::number_ids,
     },
+    marks::Mark,
     prelude::*,
 };
 

@@ -12,6 +12,7 @@ use std::{
 
 use expertise::proto::FILE_DESCRIPTOR_SET;
 use prost_reflect::{DescriptorPool, DynamicMessage};
+use rustix::process::Signal;
 use tokio::{
     net::TcpStream,
     time::{sleep, timeout},
@@ -21,7 +22,7 @@ use super::run::{run, translate};
 use crate::{
     command::example_guide,
     kit::{
-        child::{EndSignal, SupervisedChild},
+        child::SupervisedChild,
         missing::cannot_run_without,
         postgres::free_port,
         server::{TestServer, in_memory},
@@ -95,7 +96,7 @@ async fn start_engine() -> (SupervisedChild, String) {
         .args(["-p", &address.port().to_string(), PAIRS])
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let engine = SupervisedChild::spawn(&mut command, EndSignal::Kill);
+    let engine = SupervisedChild::spawn(&mut command, Signal::KILL);
     let listens = async {
         while TcpStream::connect(address).await.is_err() {
             sleep(Duration::from_millis(50)).await;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::response::CallResult;
 use crate::{
     fixture::{Contents, Fixture},
-    kit::{calls::Mark, catalogue::catalogue},
+    kit::catalogue::catalogue,
+    marks::Mark,
     prelude::*,
 };
 

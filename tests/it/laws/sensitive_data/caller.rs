@@ -58,7 +58,7 @@ impl Caller {
     /// Makes what a request needs, or else every resource, with marks in their texts.
     pub async fn prepare(&self, request: Option<&Value>) -> Values {
         let send = async |call: &str, message: Bytes| self.send(call, message.to_vec()).await;
-        prepare(request, &MARK, send).await
+        prepare(request, |call, it| MARK.message(call, it), send).await
     }
 
     /// The response to a call with valid credentials.

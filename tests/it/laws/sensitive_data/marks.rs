@@ -12,7 +12,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use crate::kit::calls::Mark;
+use crate::marks::Mark;
 
 /// The mark in texts, tokens and metadata.
 pub const TEXT: &str = "canary4text7";

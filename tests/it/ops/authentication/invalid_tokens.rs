@@ -350,8 +350,7 @@ async fn a_bad_token_is_refused_before_64_megabytes_arrive() {
 #[tokio::test]
 async fn health_and_reflection_need_no_token() {
     let server = TestServer::start(hs256()).await;
-    let mut health =
-        tonic_health::pb::health_client::HealthClient::new(server.anonymous_client().channel());
+    let mut health = tonic_health::pb::health_client::HealthClient::new(server.client().channel());
     let request = tonic_health::pb::HealthCheckRequest::default();
     health.check(request).await.expect("it is answered");
 }

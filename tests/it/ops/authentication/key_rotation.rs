@@ -5,7 +5,6 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Instant};
 use tempfile::TempDir;
 
 use super::prelude::*;
-use crate::kit::scratch::make_fifo;
 
 /// An issuer with this key, a server that fetches its keys, and calls to it.
 async fn start_with_issuer_of(signer: &Signer, id: &str) -> (KeyServer, TestServer, TokenClient) {
@@ -13,6 +12,12 @@ async fn start_with_issuer_of(signer: &Signer, id: &str) -> (KeyServer, TestServ
     let server = start_with_keys_of(&issuer).await;
     let client = TokenClient::of(&server);
     (issuer, server, client)
+}
+
+/// Makes a FIFO. Whoever opens it to read waits for a writer.
+fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
 }
 
 /// Replaces a file atomically, as deployments do.
