@@ -101,7 +101,7 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
     let config = ClientTlsConfig::new();
     let mut config = match &trust.ca_file {
         Some(path) => {
-            let ca_certificates = pem::ca_certificates(path, "EXPERTISE_CA_FILE")?;
+            let (_, ca_certificates) = pem::ca_certificates(path, "EXPERTISE_CA_FILE")?;
             config.ca_certificate(Certificate::from_pem(ca_certificates))
         }
         None => config.with_native_roots(),
@@ -111,8 +111,8 @@ fn tls(trust: &Trust) -> Result<ClientTlsConfig, PemError> {
         .as_ref()
         .zip(trust.client_key_file.as_ref())
     {
-        let cert = pem::chain(cert_file, "EXPERTISE_CLIENT_CERT_FILE")?;
-        let key = pem::key(key_file, "EXPERTISE_CLIENT_KEY_FILE")?;
+        let (_, cert) = pem::chain(cert_file, "EXPERTISE_CLIENT_CERT_FILE")?;
+        let (_, key) = pem::key(key_file, "EXPERTISE_CLIENT_KEY_FILE")?;
         config = config.identity(Identity::from_pem(cert, key));
     }
     if let Some(name) = &trust.server_name {

@@ -15,7 +15,7 @@ use crate::files;
 #[error("{setting} is {path:?}: it must be {expected}: {reason}")]
 pub struct PemError {
     /// The setting that names the file.
-    pub setting: String,
+    pub setting: &'static str,
     pub path: String,
     /// What the file must hold.
     pub expected: &'static str,
@@ -26,63 +26,59 @@ pub struct PemError {
 /// The first line of a key that needs a password.
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
+/// What a file holds, and its text.
+type Read<T> = Result<(T, Vec<u8>), PemError>;
+
 /// A certificate and its intermediates.
-pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
+pub(crate) fn chain(path: &Path, setting: &'static str) -> Read<Vec<CertificateDer<'static>>> {
     let expected = "certificates in PEM, beginning with the one that the key belongs to";
     read(path, setting, expected, certificates)
 }
 
 /// A private key.
-pub(crate) fn key(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
+pub(crate) fn key(path: &Path, setting: &'static str) -> Read<PrivateKeyDer<'static>> {
     read(path, setting, "a private key in PEM", |text| {
-        let key = PrivateKeyDer::from_pem_slice(text);
         let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
-        key.map(drop).map_err(|_| {
-            if is_encrypted {
-                "its key is encrypted: decrypt it with `openssl pkey`"
-            } else {
-                "it has none"
-            }
+        PrivateKeyDer::from_pem_slice(text).map_err(|_| match is_encrypted {
+            true => "its key is encrypted: decrypt it with `openssl pkey`",
+            false => "it has none",
         })
     })
 }
 
 /// Certificates of CAs.
-pub(crate) fn ca_certificates(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
-    let expected = "CA certificates in PEM";
-    read(path, setting, expected, |text| {
-        certificates(text)?;
+pub(crate) fn ca_certificates(path: &Path, setting: &'static str) -> Read<RootCertStore> {
+    read(path, setting, "CA certificates in PEM", |text| {
         let mut roots = RootCertStore::empty();
-        CertificateDer::pem_slice_iter(text)
-            .flatten()
-            .try_for_each(|certificate| roots.add(certificate))
-            .map_err(|_| "one is malformed")
+        for certificate in certificates(text)? {
+            roots.add(certificate).map_err(|_| "one is malformed")?;
+        }
+        Ok(roots)
     })
 }
 
-fn certificates(text: &[u8]) -> Result<(), &'static str> {
-    let mut certificates = CertificateDer::pem_slice_iter(text).peekable();
-    if certificates.peek().is_none() {
-        return Err("it has none");
+fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    let certificates = certificates.map_err(|_| "one is malformed")?;
+    match certificates.is_empty() {
+        true => Err("it has none"),
+        false => Ok(certificates),
     }
-    certificates
-        .try_for_each(|certificate| certificate.map(drop))
-        .map_err(|_| "one is malformed")
 }
 
-fn read(
+fn read<T>(
     path: &Path,
-    setting: &str,
+    setting: &'static str,
     expected: &'static str,
-    check: impl Fn(&[u8]) -> Result<(), &'static str>,
-) -> Result<Vec<u8>, PemError> {
+    parse: impl Fn(&[u8]) -> Result<T, &'static str>,
+) -> Read<T> {
     let wrong = |reason: String| PemError {
-        setting: setting.to_owned(),
+        setting,
         path: path.display().to_string(),
         expected,
         reason,
     };
     let text = files::read(path).map_err(|error| wrong(error.to_string()))?;
-    check(&text).map_err(|reason| wrong(reason.to_owned()))?;
-    Ok(text)
+    let parsed = parse(&text).map_err(|reason| wrong(reason.to_owned()))?;
+    Ok((parsed, text))
 }

@@ -11,6 +11,7 @@ use tokio::{
     sync::Mutex,
     time::{Instant, sleep},
 };
+use tracing::{info, warn};
 
 /// How often files are reloaded, so that changes take effect within ten seconds.
 pub(crate) const FILE_INTERVAL: Duration = Duration::from_secs(5);
@@ -19,15 +20,14 @@ pub(crate) const FILE_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) trait Source: Send + Sync + 'static {
     type Value: Send + Sync;
     type Error: fmt::Display + Send;
+    /// What it has, in the plural, as the log names it.
+    const WHAT: &'static str;
 
     /// Reads the value, and returns it with the bytes that it was made from.
     fn read(&self) -> impl Future<Output = Result<(Self::Value, Vec<u8>), Self::Error>> + Send;
 
-    /// Logs that the value has changed.
-    fn log_change(&self, value: &Self::Value);
-
-    /// Logs that the old value stays in use.
-    fn log_failure(&self, error: &Self::Error);
+    /// Logs what is wrong with a value although it is used.
+    fn warn(&self, _value: &Self::Value) {}
 }
 
 /// The last value that was read from a source.
@@ -53,6 +53,7 @@ impl<S: Source> Reloaded<S> {
     /// Reads the value, and reloads it at the interval until this is dropped.
     pub async fn open(source: S, interval: Option<Duration>) -> Result<Arc<Self>, S::Error> {
         let (value, bytes) = source.read().await?;
+        source.warn(&value);
         let now = SystemTime::now();
         let opened = Arc::new(Self {
             source,
@@ -110,7 +111,8 @@ impl<S: Source> Reloaded<S> {
                 current.read_at = SystemTime::now();
                 current.problem = None;
                 if bytes != current.bytes {
-                    self.source.log_change(&value);
+                    info!("{} have changed", S::WHAT);
+                    self.source.warn(&value);
                     current.changed_at = current.read_at;
                     (current.value, current.bytes) = (Arc::new(value), bytes);
                 }
@@ -118,7 +120,7 @@ impl<S: Source> Reloaded<S> {
             Err(error) => {
                 let problem = Some(error.to_string());
                 if current.problem != problem {
-                    self.source.log_failure(&error);
+                    warn!(%error, "{} cannot be read: the old ones stay in use", S::WHAT);
                     current.problem = problem;
                 }
             }

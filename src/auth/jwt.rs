@@ -2,17 +2,17 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use http::{HeaderMap, header::AUTHORIZATION};
-use jsonwebtoken::{Header, Validation, decode, decode_header, errors::ErrorKind};
+use jsonwebtoken::{Header, decode, decode_header};
 use tracing::{debug, info};
 
 use super::{
     Caller, KeyError, Rejection, TokenConfig,
-    claims::Claims,
-    keys::{Key, Keys},
+    claims::{self, Claims},
+    keys::Keys,
     signatures,
 };
 
@@ -30,7 +30,7 @@ const BEARER_REQUIRED: &str =
 const REFUSED: &str = "authorization is not accepted: send a token that has not expired, from the issuer and for \
      the audience of this server";
 /// What the log says about a text that is not a token.
-const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not supported";
+pub(super) const NO_TOKEN: &str = "it is not a signed token, or its algorithm is not supported";
 
 /// Verifies tokens.
 pub struct Tokens {
@@ -58,33 +58,12 @@ impl Tokens {
         check_header(&header)?;
         let key = self.keys.find(header.kid.as_deref(), header.alg).await;
         let key = key.ok_or_else(|| refuse("no key has its key ID and algorithm"))?;
-        let TokenConfig {
-            issuer, audience, ..
-        } = &self.config;
-        claims(token, &key)?.caller(issuer, audience, SystemTime::now())
+        let validation = claims::validation(key.algorithm, &self.config);
+        match decode::<Claims>(token, &key.decoding, &validation) {
+            Ok(decoded) => decoded.claims.caller(),
+            Err(error) => Err(claims::rejection(&error, &self.config)),
+        }
     }
-}
-
-/// The claims of a token, if the key has signed it.
-fn claims(token: &str, key: &Key) -> Result<Claims, Rejection> {
-    let mut validation = Validation::new(key.algorithm);
-    // `Claims` checks them all.
-    validation.required_spec_claims.clear();
-    validation.validate_exp = false;
-    validation.validate_aud = false;
-    let decoded = decode(token, &key.decoding, &validation);
-    decoded
-        .map(|token| token.claims)
-        .map_err(|error| match error.kind() {
-            ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
-                refuse("its signature was not made with the key")
-            }
-            ErrorKind::Json(_) => refuse_claims(
-                "its claims cannot be read",
-                "the claims must be a JSON object without repeated names",
-            ),
-            _ => refuse(NO_TOKEN),
-        })
 }
 
 /// The token of the only `authorization` header.
@@ -123,7 +102,7 @@ fn check_header(header: &Header) -> Result<(), Rejection> {
 }
 
 /// Refuses a token whose signature is invalid or cannot be checked.
-fn refuse(problem: &str) -> Rejection {
+pub(super) fn refuse(problem: &str) -> Rejection {
     log(problem);
     Rejection::Invalid(REFUSED.into())
 }

@@ -4,9 +4,7 @@
 mod parse;
 
 use std::{
-    error::Error,
     io::{self, Read},
-    iter::successors,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -14,7 +12,6 @@ use std::{
 
 use http::{StatusCode, Uri, header::ACCEPT};
 use jsonwebtoken::{Algorithm, DecodingKey};
-use tracing::{info, warn};
 
 use crate::{
     config::{KeySource, Secret},
@@ -40,29 +37,12 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    fn new(source: &KeySource, problem: &str) -> Self {
+    pub(super) fn new(source: &KeySource, problem: &str) -> Self {
         let (setting, location) = (source.setting(), source.location());
         Self {
             message: format!("{setting} is {location:?}: {problem}"),
             is_wrong_setting: !matches!(source, KeySource::KeySetUrl(_)),
         }
-    }
-
-    /// For a file or URL without usable keys.
-    pub(super) fn unusable(source: &KeySource, reason: &str) -> Self {
-        let expected = match source {
-            KeySource::Secret(_) | KeySource::SecretFile(_) => {
-                "a file with mode 600 and a secret of at least 32 bytes"
-            }
-            KeySource::PublicKeyFile(_) => {
-                "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
-            }
-            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
-                "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
-            }
-            KeySource::PrivateKeyFile(_) => "a private key in PEM",
-        };
-        Self::new(source, &format!("it must be {expected}: {reason}"))
     }
 
     /// Whether a setting names a file without keys. A URL may have keys later.
@@ -83,6 +63,7 @@ impl Source for KeySource {
     /// At least one key.
     type Value = Vec<Arc<Key>>;
     type Error = KeyError;
+    const WHAT: &'static str = "the keys";
 
     async fn read(&self) -> Result<(Self::Value, Vec<u8>), KeyError> {
         let text = match self {
@@ -106,16 +87,7 @@ impl Source for KeySource {
             };
             Ok((keys, text))
         });
-        read.map_err(|reason| KeyError::unusable(self, &reason))
-    }
-
-    fn log_change(&self, keys: &Self::Value) {
-        let (location, keys) = (self.location(), keys.len());
-        info!(location, keys, "the keys have changed");
-    }
-
-    fn log_failure(&self, error: &KeyError) {
-        warn!(%error, "the keys cannot be read: the old ones stay in use");
+        read.map_err(|reason| KeyError::new(self, &reason))
     }
 }
 
@@ -156,16 +128,8 @@ async fn fetch(url: &Uri) -> Result<Vec<u8>, String> {
         }
     };
     response.await.unwrap_or_else(|error: reqwest::Error| {
-        if error.is_timeout() {
-            return Err(format!(
-                "no complete response within {} s",
-                FETCH_TIMEOUT.as_secs()
-            ));
-        }
-        let error = error.without_url();
-        let causes = successors(Some(&error as &dyn Error), |&cause| cause.source());
-        let cause = causes.last().map(ToString::to_string).unwrap_or_default();
-        Err(format!("no response: {cause}"))
+        let error = anyhow::Error::from(error.without_url());
+        Err(format!("no complete response: {error:#}"))
     })
 }
 

@@ -79,7 +79,7 @@ impl Signer<Vec<u8>> for WithRing<EncodingKey> {
                 Ok(hmac::sign(&key, message).as_ref().to_vec())
             }
             Algorithm::RS256 => {
-                let key = RsaKeyPair::from_der(key)?;
+                let key = RsaKeyPair::from_pkcs8(key).or_else(|_| RsaKeyPair::from_der(key))?;
                 let mut signature = vec![0; key.public().modulus_len()];
                 key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature)?;
                 Ok(signature)
@@ -142,12 +142,12 @@ pub fn sign(tokens: &TokenConfig, grant: &TokenGrant) -> Result<String, KeyError
         "exp": now.saturating_add(grant.expires.as_secs()),
     });
     let token = signing_keys(&tokens.key).and_then(|keys| {
-        // Some keys are refused only when they sign.
+        // A key signs only for its own type.
         let mut keys = keys.into_iter();
         keys.find_map(|(algorithm, key)| encode(&Header::new(algorithm), &claims, &key).ok())
             .ok_or_else(|| UNUSABLE_KEY.to_owned())
     });
-    token.map_err(|reason| KeyError::unusable(&tokens.key, &reason))
+    token.map_err(|reason| KeyError::new(&tokens.key, &reason))
 }
 
 /// The secret, or the private key for each algorithm that its type may be for.
@@ -157,14 +157,13 @@ fn signing_keys(source: &KeySource) -> Result<Vec<(Algorithm, EncodingKey)>, Str
         KeySource::Secret(text) => Ok(secret(text.expose().as_bytes())),
         KeySource::SecretFile(path) => Ok(secret(&read_secret(path)?)),
         KeySource::PrivateKeyFile(path) => {
-            let text = pem::key(path, source.setting()).map_err(|error| error.reason)?;
-            let keys = [
-                (Algorithm::RS256, EncodingKey::from_rsa_pem(&text)),
-                (Algorithm::ES256, EncodingKey::from_ec_pem(&text)),
-                (Algorithm::EdDSA, EncodingKey::from_ed_pem(&text)),
-            ];
-            let keys = keys.into_iter();
-            Ok(keys.filter_map(|(it, key)| Some((it, key.ok()?))).collect())
+            let (key, _) = pem::key(path, source.setting()).map_err(|error| error.reason)?;
+            let der = key.secret_der();
+            Ok(vec![
+                (Algorithm::RS256, EncodingKey::from_rsa_der(der)),
+                (Algorithm::ES256, EncodingKey::from_ec_der(der)),
+                (Algorithm::EdDSA, EncodingKey::from_ed_der(der)),
+            ])
         }
         _ => Err("it only verifies".to_owned()),
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rlimit::increase_nofile_limit;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -57,8 +57,8 @@ impl ConnectionLimit {
     /// raises its limit of descriptors.
     pub fn within_descriptors(reserved_connections: usize) -> Self {
         let reserved = RESERVED_DESCRIPTORS + reserved_connections as u64;
-        let free = raise_descriptor_limit().saturating_sub(reserved);
-        let max = usize::try_from(free).unwrap_or(MAX_CONNECTIONS);
+        let descriptors = increase_nofile_limit(MAX_DESCRIPTORS).unwrap_or(MAX_DESCRIPTORS);
+        let max = descriptors.saturating_sub(reserved) as usize;
         let max = max.clamp(1, MAX_CONNECTIONS);
         Self::new(max, "check the limit of open files")
     }
@@ -83,22 +83,6 @@ impl ConnectionLimit {
             warn!(max, "too many connections: new ones must wait; {advice}");
         }
         self.limit.take(1).await
-    }
-}
-
-/// The limit of file descriptors of the process, after raising it.
-fn raise_descriptor_limit() -> u64 {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let current = current.unwrap_or(MAX_DESCRIPTORS);
-    let wanted = maximum.unwrap_or(MAX_DESCRIPTORS).min(MAX_DESCRIPTORS);
-    let raised = Rlimit {
-        current: Some(wanted),
-        maximum,
-    };
-    if wanted > current && setrlimit(Resource::Nofile, raised).is_ok() {
-        wanted
-    } else {
-        current
     }
 }
 

@@ -7,13 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use humantime::format_rfc3339_seconds;
-use rustls::{
-    InconsistentKeys, RootCertStore, ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
-};
+use rustls::{ServerConfig, crypto::ring, server::WebPkiClientVerifier};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
@@ -38,7 +32,7 @@ pub enum TlsError {
     Files(Vec<PemError>),
     /// The certificate and key do not match, or one of them is malformed.
     #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {0}")]
-    CertificateOrKey(&'static str),
+    CertificateOrKey(#[from] rustls::Error),
 }
 
 /// The TLS of a server, whose files are read again when they change. Connections that are open
@@ -51,10 +45,8 @@ pub struct ServerTls {
 impl ServerTls {
     /// Reads certificates and keys.
     pub async fn open(tls: &Tls) -> Result<Self, TlsError> {
-        let files = Reloaded::open(tls.clone(), Some(FILE_INTERVAL)).await?;
-        files.value().warn_unless_valid(tls);
         Ok(Self {
-            files,
+            files: Reloaded::open(tls.clone(), Some(FILE_INTERVAL)).await?,
             failures: Mutex::default(),
         })
     }
@@ -107,59 +99,30 @@ pub struct TlsFiles {
     validity: Option<Validity>,
 }
 
-impl TlsFiles {
-    fn warn_unless_valid(&self, tls: &Tls) {
-        let Some(validity) = &self.validity else {
-            return;
-        };
-        let (now, file) = (SystemTime::now(), tls.cert_file.display());
-        let [begin, end] =
-            [validity.not_before, validity.not_after].map(|time| time.to_system_time());
-        let wrong = match now {
-            _ if now > end => format!("expired at {}", format_rfc3339_seconds(end)),
-            _ if now < begin => format!("is not valid before {}", format_rfc3339_seconds(begin)),
-            _ => return,
-        };
-        warn!(
-            "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: replace it, because \
-             clients refuse it"
-        );
-    }
-}
-
 impl Source for Tls {
     type Value = TlsFiles;
     type Error = TlsError;
+    const WHAT: &'static str = "the TLS files";
 
     async fn read(&self) -> Result<(TlsFiles, Vec<u8>), TlsError> {
         let chain = pem::chain(&self.cert_file, "EXPERTISE_TLS_CERT_FILE");
         let key = pem::key(&self.key_file, "EXPERTISE_TLS_KEY_FILE");
         let cas = self.client_ca_file.as_ref();
         let cas = cas.map(|path| pem::ca_certificates(path, "EXPERTISE_TLS_CLIENT_CA_FILE"));
-        let (chain_pem, key_pem, cas_pem) = match (chain, key, cas.transpose()) {
+        let ((chain, mut bytes), (key, key_pem), cas) = match (chain, key, cas.transpose()) {
             (Ok(chain), Ok(key), Ok(cas)) => (chain, key, cas),
             (chain, key, cas) => {
                 let errors = [chain.err(), key.err(), cas.err()];
                 return Err(TlsError::Files(errors.into_iter().flatten().collect()));
             }
         };
-        // `pem` has read them all.
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain_pem)
-            .flatten()
-            .collect();
-        let key = PrivateKeyDer::from_pem_slice(&key_pem)
-            .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
-        let mut bytes = [chain_pem, key_pem].concat();
+        bytes.extend(key_pem);
         // An error means that the process already has a provider.
         let _ = ring::default_provider().install_default();
-        let config = match cas_pem {
+        let config = match cas {
             None => ServerConfig::builder().with_no_client_auth(),
-            Some(ca_certificates) => {
-                let mut roots = RootCertStore::empty();
-                roots.add_parsable_certificates(
-                    CertificateDer::pem_slice_iter(&ca_certificates).flatten(),
-                );
-                bytes.extend(ca_certificates);
+            Some((roots, ca_pem)) => {
+                bytes.extend(ca_pem);
                 let clients = WebPkiClientVerifier::builder(Arc::new(roots)).build();
                 #[allow(clippy::expect_used)]
                 let clients = clients.expect("`pem` accepts only files with a usable CA");
@@ -170,38 +133,23 @@ impl Source for Tls {
             .first()
             .and_then(|der| Certificate::from_der(der).ok());
         let validity = certificate.map(|it| *it.tbs_certificate().validity());
-        let config = config.with_single_cert(chain, key);
-        let mut config =
-            config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
+        let mut config = config.with_single_cert(chain, key)?;
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         let config = Arc::new(config);
         Ok((TlsFiles { config, validity }, bytes))
     }
 
-    fn log_change(&self, files: &TlsFiles) {
-        let file = self.cert_file.display();
-        info!(%file, "the certificate, its key or the client CAs have changed");
-        files.warn_unless_valid(self);
-    }
-
-    fn log_failure(&self, error: &TlsError) {
-        warn!("the TLS files cannot be read, so the old ones stay in use: {error}");
-    }
-}
-
-const UNUSABLE_KEY: &str =
-    "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519";
-
-/// Why the certificate and key cannot be used, in our own words instead of rustls's.
-fn why_unusable(error: &rustls::Error) -> &'static str {
-    match error {
-        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-            "the certificate and the key do not belong together"
+    fn warn(&self, files: &TlsFiles) {
+        let Some(validity) = files.validity else {
+            return;
+        };
+        let (begin, end) = (validity.not_before, validity.not_after);
+        if !(begin.to_system_time()..=end.to_system_time()).contains(&SystemTime::now()) {
+            warn!(
+                "the certificate in {}, EXPERTISE_TLS_CERT_FILE, is only valid from {begin} to {end}: \
+                 replace it, because clients refuse it",
+                self.cert_file.display()
+            );
         }
-        rustls::Error::InvalidCertificate(_) => {
-            "the certificate is malformed, or not of X.509 version 3"
-        }
-        rustls::Error::General(_) => UNUSABLE_KEY,
-        _ => "the certificate or the key cannot be used",
     }
 }

@@ -1,19 +1,24 @@
-//! Secrets, and public keys in PEM and in JSON Web Key Sets. ring checks a key only when it
-//! verifies a signature, so this module refuses unusable keys.
+//! Secrets, and public keys in PEM and in JSON Web Key Sets.
 
-use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
+use std::{ops::RangeInclusive, sync::Arc};
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind,
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse},
 };
-use ring::{
-    agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral},
-    rand::SystemRandom,
-};
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::Deserialize;
 use serde_json::Value;
+use x509_cert::{
+    der::{
+        Decode,
+        oid::db::{
+            rfc5912::{ID_EC_PUBLIC_KEY, RSA_ENCRYPTION, SECP_256_R_1},
+            rfc8410::ID_ED_25519,
+        },
+    },
+    spki::SubjectPublicKeyInfoRef,
+};
 
 use super::Key;
 
@@ -21,9 +26,9 @@ use super::Key;
 const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
 /// Bytes around the modulus in DER (RFC 8017, appendix A.1.1), with the usual exponents.
 const DER_OVERHEAD_BYTES: usize = 14;
+/// Both coordinates, after a byte that says so.
+const P256_BYTES: usize = 65;
 const ED25519_BYTES: usize = 32;
-/// Why a key of a set is skipped whose parameters are not those of a supported type.
-const UNSUPPORTED: &str = "one is not of type RSA, P-256 or Ed25519, or is incomplete";
 
 pub(super) fn secret_key(secret: &[u8]) -> Arc<Key> {
     key(None, Algorithm::HS256, DecodingKey::from_secret(secret))
@@ -39,70 +44,59 @@ fn key(id: Option<String>, algorithm: Algorithm, decoding: DecodingKey) -> Arc<K
 
 /// Reads the public key of a PEM file.
 pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
-    let label = String::from_utf8_lossy(text);
-    if label.contains("PRIVATE KEY-----") {
-        return Err(
-            "it is a private key: write its public key to a file with `openssl pkey -in FILE -pubout`",
-        );
-    }
-    if label.contains("BEGIN CERTIFICATE-----") {
-        return Err(
-            "it is a certificate: write its public key to a file with `openssl x509 -in FILE -noout \
-             -pubkey`",
-        );
-    }
     let mut keys = SubjectPublicKeyInfoDer::pem_slice_iter(text);
-    if !matches!(keys.next(), Some(Ok(_))) {
-        return Err("it has no PUBLIC KEY block");
-    }
-    if keys.next().is_some() {
+    let (Some(Ok(der)), None) = (keys.next(), keys.next()) else {
         return Err(
-            "it has several keys: put them into a JSON Web Key Set, for EXPERTISE_JWT_JWKS_FILE",
+            "it does not have exactly one PUBLIC KEY block: `openssl pkey -in FILE -pubout` writes \
+             one from a private key, and `openssl x509 -in FILE -noout -pubkey` from a certificate; \
+             put several keys into a JSON Web Key Set, for EXPERTISE_JWT_JWKS_FILE",
         );
+    };
+    let unsupported = "its key is not RSA (2048 to 8192 bits), P-256 or Ed25519";
+    let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(|_| unsupported)?;
+    let bits = info.subject_public_key.raw_bytes();
+    let (algorithm, decoding) = match info.algorithm.oids() {
+        Ok((RSA_ENCRYPTION, _)) => (Algorithm::RS256, DecodingKey::from_rsa_der(bits)),
+        Ok((ID_EC_PUBLIC_KEY, Some(SECP_256_R_1))) => {
+            (Algorithm::ES256, DecodingKey::from_ec_der(bits))
+        }
+        Ok((ID_ED_25519, _)) => (Algorithm::EdDSA, DecodingKey::from_ed_der(bits)),
+        _ => return Err(unsupported),
+    };
+    match is_usable(algorithm, &decoding) {
+        true => Ok(key(None, algorithm, decoding)),
+        false => Err(unsupported),
     }
-    let candidates = [
-        (Algorithm::RS256, DecodingKey::from_rsa_pem(text)),
-        (Algorithm::ES256, DecodingKey::from_ec_pem(text)),
-        (Algorithm::EdDSA, DecodingKey::from_ed_pem(text)),
-    ];
-    candidates
-        .into_iter()
-        .filter_map(|(algorithm, key)| Some((algorithm, key.ok()?)))
-        .find(|(algorithm, key)| is_usable(*algorithm, key))
-        .map(|(algorithm, decoding)| key(None, algorithm, decoding))
-        .ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")
 }
 
 /// Reads a key set. Keys of other types or for other purposes are skipped; at least one must
 /// remain.
-pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, String> {
+pub(super) fn key_set(text: &[u8]) -> Result<Vec<Arc<Key>>, &'static str> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
     }
     let set: Set =
         serde_json::from_slice(text).map_err(|_| "it is not JSON of the form {\"keys\": […]}")?;
-    let mut reasons = BTreeSet::new();
     let mut keys = Vec::new();
+    let mut reason = "it has no keys";
     for key in set.keys {
         match web_key(key) {
             Ok(key) => keys.push(key),
-            Err(reason) => drop(reasons.insert(reason)),
+            Err(why) => reason = why,
         }
     }
-    if !keys.is_empty() {
-        return Ok(keys);
+    match keys.is_empty() {
+        true => Err(reason),
+        false => Ok(keys),
     }
-    if reasons.is_empty() {
-        return Err("it has no keys".to_owned());
-    }
-    let reasons: Vec<_> = reasons.into_iter().collect();
-    Err(format!("it has no usable key: {}", reasons.join("; ")))
 }
 
 /// A key of a set, or why it is skipped.
 fn web_key(value: Value) -> Result<Arc<Key>, &'static str> {
-    let jwk: Jwk = serde_json::from_value(value).map_err(|_| UNSUPPORTED)?;
+    let unsupported =
+        "it has no usable key: one is not of type RSA, P-256 or Ed25519, or is incomplete";
+    let jwk: Jwk = serde_json::from_value(value).map_err(|_| unsupported)?;
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
@@ -112,7 +106,7 @@ fn web_key(value: Value) -> Result<Arc<Key>, &'static str> {
             Algorithm::EdDSA
         }
         // Such as shared secrets.
-        _ => return Err(UNSUPPORTED),
+        _ => return Err(unsupported),
     };
     let usage = jwk.common.public_key_use.as_ref();
     let operations = jwk.common.key_operations.as_ref();
@@ -121,9 +115,10 @@ fn web_key(value: Value) -> Result<Arc<Key>, &'static str> {
         || operations.is_some_and(|it| !it.contains(&KeyOperations::Verify))
         || named.is_some_and(|named| named != KeyAlgorithm::from(algorithm))
     {
-        return Err("one is for another use (use, key_ops or alg)");
+        return Err("it has no usable key: one is for another use (use, key_ops or alg)");
     }
-    let malformed = "one is malformed, or RSA of fewer than 2048 or more than 8192 bits";
+    let malformed = "it has no usable key: one is malformed, or RSA of fewer than 2048 or more than \
+                     8192 bits";
     let mut decoding = DecodingKey::from_jwk(&jwk).map_err(|_| malformed)?;
     if let DecodingKeyKind::RsaModulusExponent { n, e } = decoding.kind() {
         let [n, e] = [n, e].map(|number| without_leading_zeros(number));
@@ -140,29 +135,18 @@ fn without_leading_zeros(number: &[u8]) -> &[u8] {
     number.get(zeros..).unwrap_or_default()
 }
 
-/// Whether the key passes the checks that are possible without a signature. Most Ed25519 points that are
-/// off the curve are not noticed.
+/// Whether the key has a size that ring accepts. ring refuses other faults when it verifies a signature,
+/// but anyone can sign for the Ed25519 point of zeros.
 fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
-    let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
     match (algorithm, key.kind()) {
-        (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
-            MODULUS_BYTES.contains(&n.len()) && is_odd(n) && is_odd(e) && *e != [1]
-        }
+        (_, DecodingKeyKind::RsaModulusExponent { n, .. }) => MODULUS_BYTES.contains(&n.len()),
         (Algorithm::RS256, DecodingKeyKind::SecretOrDer(der)) => {
             MODULUS_BYTES.contains(&der.len().saturating_sub(DER_OVERHEAD_BYTES))
         }
-        // ring checks points only in key agreements.
-        (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
-            let own = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new());
-            let agreed =
-                |own| agree_ephemeral(own, &UnparsedPublicKey::new(&ECDH_P256, point), |_| ());
-            own.and_then(agreed).is_ok()
-        }
-        // Anyone can sign for the point of zeros.
-        (Algorithm::EdDSA, DecodingKeyKind::SecretOrDer(point)) => {
+        (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => point.len() == P256_BYTES,
+        (_, DecodingKeyKind::SecretOrDer(point)) => {
             point.len() == ED25519_BYTES && point.iter().any(|byte| *byte != 0)
         }
-        _ => false,
     }
 }
 

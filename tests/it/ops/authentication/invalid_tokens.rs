@@ -30,24 +30,25 @@ fn base64(text: impl AsRef<[u8]>) -> String {
 const WRONG_CLAIMS: &str = r#"
 aud "another" -> it must be "expertise", or a list that contains it
 aud ["another", "third"] -> it must be "expertise", or a list that contains it
-aud - -> `aud` is missing:
-aud null -> `aud` is missing:
-aud 7 -> `aud` is not a string or a list
-aud ["expertise", 7] -> a list of strings:
+aud - -> `aud` is missing or malformed: it must be "expertise", or a list
+aud null -> `aud` is missing
+aud 7 -> `aud` is missing or malformed
+aud ["expertise", 7] -> `aud` is missing or malformed
 iss "https://issuer.tes" -> it must be "https://issuer.test"
-iss ["https://issuer.test"] -> `iss` is not a string:
-iss - -> `iss` is missing:
-exp - -> `exp` is missing:
+iss ["https://issuer.tes"] -> it must be "https://issuer.test"
+iss 7 -> `iss` is missing or malformed: it must be "https://issuer.test"
+iss - -> `iss` is missing
+exp - -> `exp` is missing
 exp "IN_AN_HOUR" -> it must be a number of seconds since 1970
-exp null -> `exp` is missing:
+exp null -> `exp` is missing
 exp -1 -> it must be a number of seconds since 1970
 exp true -> it must be a number of seconds since 1970
-exp JUST_PAST -> the token expired at 20
-exp 0 -> expired at 1970-01-01T00:00:00Z (`exp`)
-nbf SOON -> is not valid before 20
-nbf 4102444800 -> before 2100-01-01T00:00:00Z
-nbf 1e300 -> not valid before 1
-nbf "0" -> `nbf` is not a number:
+exp JUST_PAST -> the token has expired (`exp`)
+exp 0 -> the token has expired (`exp`)
+nbf SOON -> the token is not valid yet (`nbf`)
+nbf 4102444800 -> the token is not valid yet (`nbf`)
+nbf 1e300 -> `nbf` is malformed
+nbf "0" -> `nbf` is malformed: it must be a number of seconds since 1970
 sub - -> `sub` is missing:
 sub "" -> it must be 1 to 256 bytes without control characters
 sub "A_257" -> it must be 1 to 256 bytes without control characters

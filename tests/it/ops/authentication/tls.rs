@@ -186,7 +186,7 @@ fn a_broken_certificate_is_a_warning_of_a_running_server() {
     let line = server.next_error_line();
     line.says(&[
         "WARN",
-        "the TLS files cannot be read, so the old ones stay in use",
+        "the TLS files cannot be read: the old ones stay in use",
         "EXPERTISE_TLS_CERT_FILE is \"cert.pem\": it must be certificates in PEM",
     ]);
     assert!(!line.contains("hush"), "{line}");

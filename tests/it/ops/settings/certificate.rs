@@ -23,13 +23,12 @@ fn serve_with_certificate(first: i32, last: i32) -> RunningCommand {
 
 #[test]
 fn a_certificate_that_is_not_valid_now_is_a_warning() {
-    for (first, last, part) in [
-        (1999, 2001, "expired at 2001-01-01T00:00:00Z"),
-        (4000, 4001, "is not valid before 4000-01-01T00:00:00Z"),
-    ] {
+    for (first, last) in [(1999, 2001), (4000, 4001)] {
+        let period =
+            format!("is only valid from {first}-01-01T00:00:00Z to {last}-01-01T00:00:00Z");
         let server = serve_with_certificate(first, last);
         let line = server.next_error_line();
-        line.says(&[part, "WARN", "cert.pem, EXPERTISE_TLS_CERT_FILE"]);
+        line.says(&[&period, "WARN", "cert.pem, EXPERTISE_TLS_CERT_FILE"]);
         assert!(server.start_line().contains("listening on"));
     }
 }

@@ -36,7 +36,7 @@ fn every_cause_has_a_line() {
     let lines: Vec<&str> = output.stderr.lines().collect();
     let parts = [
         "EXPERTISE_TLS_CERT_FILE is \"key.pem\": it must be certificates in PEM",
-        "EXPERTISE_JWT_PUBLIC_KEY_FILE is \"nowhere.pem\": it must be a public key in PEM",
+        "EXPERTISE_JWT_PUBLIC_KEY_FILE is \"nowhere.pem\": No such file or directory",
         "which cannot be reached: the connection is refused",
     ];
     assert_eq!(lines.len(), parts.len(), "{}", output.stderr);
