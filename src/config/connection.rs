@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::{
     Secret,
-    read::{ConfigError, fail_if_any, unset, unset_despite, wrong},
+    read::{ConfigError, fail_if_any, unset, wrong},
     server::DEFAULT_LISTEN,
     settings_file::SettingsFileArg,
     value,
@@ -156,11 +156,9 @@ impl Trust {
                     .filter_map(|(setting, value)| Some(wrong(setting, value?, &expected))),
             );
         }
-        faults.extend(match (&self.client_cert_file, &self.client_key_file) {
-            (Some(_), None) => Some(unset_despite(KEY_FILE, CERT_FILE)),
-            (None, Some(_)) => Some(unset_despite(CERT_FILE, KEY_FILE)),
-            (Some(_), Some(_)) | (None, None) => None,
-        });
+        if self.client_cert_file.is_some() != self.client_key_file.is_some() {
+            faults.push(format!("{CERT_FILE} and {KEY_FILE} must be set together"));
+        }
         faults
     }
 }

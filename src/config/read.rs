@@ -49,11 +49,6 @@ pub(super) fn unset(setting: impl Display, expected: impl Display) -> String {
     format!("{setting} is unset: it must be {expected}")
 }
 
-/// The line about a missing setting that another setting needs.
-pub(super) fn unset_despite(setting: impl Display, given: impl Display) -> String {
-    unset(setting, format!("set too, because {given} is set"))
-}
-
 pub(super) fn fail_if_any(faults: Vec<String>) -> Result<(), ConfigError> {
     if faults.is_empty() {
         Ok(())

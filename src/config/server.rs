@@ -15,7 +15,7 @@ use super::{
     AuthMode, DatabaseUrl,
     auth::AuthSettings,
     names::with_uniform_names,
-    read::{ConfigError, fail_if_any, unset_despite, wrong},
+    read::{ConfigError, fail_if_any, wrong},
     settings_file::SettingsFileArg,
     value,
 };
@@ -196,22 +196,18 @@ struct TlsSettings {
 impl TlsSettings {
     /// A certificate and its key, or nothing at all.
     fn check(self) -> Result<Option<Tls>, String> {
-        const CERT_FILE: &str = "EXPERTISE_TLS_CERT_FILE";
-        const KEY_FILE: &str = "EXPERTISE_TLS_KEY_FILE";
-        match (
-            self.tls_cert_file,
-            self.tls_key_file,
-            self.tls_client_ca_file,
-        ) {
-            (Some(cert_file), Some(key_file), client_ca_file) => Ok(Some(Tls {
+        match (self.tls_cert_file, self.tls_key_file) {
+            (Some(cert_file), Some(key_file)) => Ok(Some(Tls {
                 cert_file,
                 key_file,
-                client_ca_file,
+                client_ca_file: self.tls_client_ca_file,
             })),
-            (Some(_), None, _) => Err(unset_despite(KEY_FILE, CERT_FILE)),
-            (None, Some(_), _) => Err(unset_despite(CERT_FILE, KEY_FILE)),
-            (None, None, Some(_)) => Err(unset_despite(CERT_FILE, "EXPERTISE_TLS_CLIENT_CA_FILE")),
-            (None, None, None) => Ok(None),
+            (None, None) if self.tls_client_ca_file.is_none() => Ok(None),
+            _ => Err(
+                "EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE must be set together, and \
+                 EXPERTISE_TLS_CLIENT_CA_FILE only with both"
+                    .to_owned(),
+            ),
         }
     }
 }
