@@ -12,7 +12,7 @@ test *FILTER:
 
 # Measure the speed of calls; `just bench --against BINARY` compares two builds
 bench *OPTIONS:
-    cargo bench --locked --profile dist --bench performance -- {{ OPTIONS }}
+    cargo bench --locked --bench performance -- {{ OPTIONS }}
 
 # Write the generated pages again
 docs:

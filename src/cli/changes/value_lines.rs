@@ -1,10 +1,10 @@
 //! Describes a changed value.
 
-use std::time::Duration;
+use std::ops::Range;
 
-use console::style;
+use console::{Color, style};
+use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use crate::{
     cli::{
@@ -16,9 +16,6 @@ use crate::{
     proto::v1::DependencyGroup,
 };
 
-/// The time limit of the search for the smallest difference. After it, a larger difference is
-/// shown.
-const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longer values are cut, because a body may have megabytes.
 const MAX_VALUE_CHARS: usize = 200;
 /// The field that has the question of an observation.
@@ -107,18 +104,27 @@ fn conditions(field: &str, value: &Value) -> Option<DependencyGroup> {
 
 /// The lines of a text that change.
 fn changed_lines(before: &str, after: &str) -> Vec<String> {
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIMEOUT)
-        .diff_lines(before, after);
-    let lines = diff.iter_all_changes().filter_map(|line| {
-        let text = shortened(line.value().trim_end_matches('\n'));
-        match line.tag() {
-            ChangeTag::Equal => None,
-            ChangeTag::Delete => Some(style(format!("- {text}")).red().to_string()),
-            ChangeTag::Insert => Some(style(format!("+ {text}")).green().to_string()),
+    let input = InternedInput::new(before, after);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let sides = |hunk: Hunk| {
+        let removed = ('-', Color::Red, &input.before, hunk.before);
+        let added = ('+', Color::Green, &input.after, hunk.after);
+        [removed, added]
+    };
+    let mut lines = Vec::new();
+    for (sign, color, tokens, Range { start, end }) in diff.hunks().flat_map(sides) {
+        for token in tokens
+            .get(start as usize..end as usize)
+            .into_iter()
+            .flatten()
+        {
+            let line: &str = input.interner[*token];
+            let text = shortened(line.trim_end_matches('\n'));
+            lines.push(style(format!("{sign} {text}")).fg(color).to_string());
         }
-    });
-    lines.collect()
+    }
+    lines
 }
 
 fn shortened(text: &str) -> String {
