@@ -103,7 +103,10 @@ impl Database {
         let start = |url: &str| {
             // On a busy machine a call with a large body takes longer than the default allows.
             let time_limit = format!("{}s", TEST_TIMEOUT.as_secs());
-            let settings = Settings::new(url).set("EXPERTISE_REQUEST_TIMEOUT", time_limit);
+            let settings = Settings::new(url)
+                .set("EXPERTISE_REQUEST_TIMEOUT", time_limit)
+                // No test reads the lines that it logs for each call.
+                .set("EXPERTISE_LOG", "warn");
             TestServer::start_blocking(&settings)
         };
         match self {
