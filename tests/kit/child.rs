@@ -23,6 +23,12 @@ pub fn binary() -> PathBuf {
     named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
 }
 
+/// Fails a test that needs a program or right which this machine lacks. `build.rs` looks for the
+/// same things, and the tests that need what it does not find are ignored.
+pub fn cannot_run_without(what: &str) -> ! {
+    panic!("there is no {what} on this machine, so this test cannot run")
+}
+
 /// Removes the settings of this process from the environment of the command.
 pub fn remove_settings(command: &mut Command) {
     for (variable, _) in env::vars_os() {

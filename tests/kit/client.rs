@@ -180,18 +180,24 @@ impl Client {
         self.unary(request, path, ProstCodec::default()).await
     }
 
-    /// What is on all pages of a list, after the token of the request; panics on an error.
-    pub async fn list<R: List>(&self, mut request: R) -> Vec<R::Item> {
-        let mut items = Vec::new();
+    /// All pages of a list, after the token of the request; panics on an error.
+    pub async fn pages<R: PageRequest>(&self, mut request: R) -> Vec<R::Response> {
+        let mut pages = Vec::new();
         loop {
             let page = self.call(request.clone()).await.expect("a page");
             request.set_page_token(R::next_page_token(&page).to_owned());
             let is_last = R::next_page_token(&page).is_empty();
-            items.extend(R::items(page));
+            pages.push(page);
             if is_last {
-                return items;
+                return pages;
             }
         }
+    }
+
+    /// What is on them.
+    pub async fn list<R: List>(&self, request: R) -> Vec<R::Item> {
+        let pages = self.pages(request).await.into_iter();
+        pages.flat_map(R::items).collect()
     }
 }
 

@@ -14,7 +14,6 @@ pub mod deadline;
 pub mod failure;
 pub mod http2;
 pub mod links;
-pub mod missing;
 pub mod postgres;
 pub mod random_writes;
 pub mod raw;

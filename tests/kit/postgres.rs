@@ -15,8 +15,11 @@ use rustix::process::Signal;
 use sqlx::{Connection, PgConnection};
 
 use super::{
-    child::SupervisedChild, deadline::WAIT_TIMEOUT, missing::cannot_run_without,
-    runtime::in_a_runtime, scratch::Scratch, sql::SqlConnection,
+    child::{SupervisedChild, cannot_run_without},
+    deadline::WAIT_TIMEOUT,
+    runtime::in_a_runtime,
+    scratch::Scratch,
+    sql::SqlConnection,
 };
 
 /// The settings of [`shared_cluster`]. It does not outlive the run, so it need not survive a crash. Each line

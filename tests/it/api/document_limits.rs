@@ -312,7 +312,7 @@ async fn wiring_steps_count_for_an_import(client: Client) {
     let failure = client.import(guide(9_999)).await.refused();
     failure.violates(&[("document.steps", "TOO_MANY_ELEMENTS")]);
     let expected = "would give the task more than 10000 steps";
-    assert_eq!(failure.description(), expected);
+    assert_eq!(failure.description_of("document.steps"), expected);
     let failure = client.import(document("Outer", vec![observation_of(guide(9_999))]));
     let inner = "document.steps[0].feedback_config[0].values[0].task_json.steps";
     let failure = failure.await.refused();

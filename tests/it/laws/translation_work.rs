@@ -583,6 +583,7 @@ the subtask is renamed: text 2 0 1; lock 2 0 false; name it 1
 what is gone has no work: put it 0 1 false; delete 2; delete 1
 a machine's row is unlocked: machine it 0 1 now; name it 1
 an outdated row is written anew: put it 0 1 false; name it 1; machine it 0 2 now
+the same write again: machine it 0 1 now; machine it 0 1 now
 the same text of a new source: put it 0 1 false; name it 1; machine it 0 1 now
 other languages stay: text it 1 1; machine it 0 2 now
 a locked row stays: put it 0 1 -; machine it 0 2 now; name it 1; machine it 0 2 0; machine it 0 2 -

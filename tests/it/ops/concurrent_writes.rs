@@ -4,23 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::prelude::*;
-use tokio::task::JoinSet;
 
 const CLIENTS: usize = 64;
 const TASKS: usize = 20;
 const STEPS_PER_CLIENT: usize = 5;
 
-/// What each client created: the task's index and the step's id.
-type Created = Vec<(usize, String)>;
-
 /// Tasks with the id of their first step.
-type TasksWithStep = [(Task, String)];
-
-/// Chooses a client's next insert from the tasks, the steps it has created and its turn (its
-/// number plus the round): the task's index and the step to insert after.
-type ChooseInsert = fn(&TasksWithStep, &Created, usize) -> (usize, String);
-
-/// Tasks with a first step each.
 async fn guides(client: &Client) -> Vec<(Task, String)> {
     let mut guides = Vec::new();
     for n in 0..TASKS {
@@ -31,20 +20,22 @@ async fn guides(client: &Client) -> Vec<(Task, String)> {
     guides
 }
 
-/// Lets all clients insert concurrently, each over its own connection.
-async fn insert_concurrently(
-    client: &Client,
-    guides: &TasksWithStep,
-    next: ChooseInsert,
-) -> Created {
-    let created = at_once(client, CLIENTS, |client, number| {
-        let guides = guides.to_vec();
+/// Each client inserts behind the first step of a task, where others insert, too, and every second
+/// time behind its own step.
+#[apply(on_both_databases)]
+async fn sixty_four_clients_that_insert_concurrently_lose_no_step(client: Client) {
+    let guides = guides(&client).await;
+    let created = at_once(&client, CLIENTS, |client, number| {
+        let guides = guides.clone();
         async move {
-            let mut created = Created::new();
+            let mut created: Vec<(usize, String)> = Vec::new();
             for round in 0..STEPS_PER_CLIENT {
-                let (index, prevstep) = next(&guides, &created, number + round);
-                let sent = information_step(&guides[index].0, "inserted");
-                let response = client.create_step_after(sent, &prevstep).await;
+                let index = (number + round / 2) % TASKS;
+                let (task, first) = &guides[index];
+                let own = created.last().filter(|(at, _)| *at == index);
+                let prevstep = own.map_or(first, |(_, guid)| guid);
+                let sent = information_step(task, "inserted");
+                let response = client.create_step_after(sent, prevstep).await;
                 let response = response.accepted();
                 assert_eq!(response.placement(), Placement::AfterPrevstep);
                 created.push((index, response.step.unwrap().guid));
@@ -52,12 +43,7 @@ async fn insert_concurrently(
             created
         }
     });
-    created.await.concat()
-}
-
-/// Asserts that every task holds its first step and those created in it, each
-/// once, and that both reads agree.
-async fn assert_nothing_is_lost(client: &Client, guides: &TasksWithStep, created: &Created) {
+    let created = created.await.concat();
     for (index, (task, first)) in guides.iter().enumerate() {
         let order = client.step_order(&task.guid).await;
         let found: BTreeSet<&String> = order.iter().collect();
@@ -66,36 +52,11 @@ async fn assert_nothing_is_lost(client: &Client, guides: &TasksWithStep, created
         assert_eq!(order.len(), expected.len());
         assert_eq!(found, expected);
         assert_eq!(&order[0], first);
+        // Both reads agree.
         let listed = client.steps_of(&task.guid, 0).await;
         let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
         assert_eq!(listed, order);
     }
-}
-
-#[apply(on_both_databases)]
-async fn sixty_four_clients_inserting_at_one_place_lose_no_step(client: Client) {
-    let guides = guides(&client).await;
-    let created = insert_concurrently(&client, &guides, |guides, _, turn| {
-        let index = turn % TASKS;
-        (index, guides[index].1.clone())
-    })
-    .await;
-    assert_eq!(created.len(), CLIENTS * STEPS_PER_CLIENT);
-    assert_nothing_is_lost(&client, &guides, &created).await;
-}
-
-#[apply(on_both_databases)]
-async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
-    let guides = guides(&client).await;
-    let created = insert_concurrently(&client, &guides, |guides, created, turn| {
-        // After a step of the same client as soon as it has one in the task.
-        let index = (turn * 7) % TASKS;
-        let own = created.iter().find(|(at, _)| *at == index);
-        let prevstep = own.map_or(&guides[index].1, |(_, guid)| guid);
-        (index, prevstep.clone())
-    })
-    .await;
-    assert_nothing_is_lost(&client, &guides, &created).await;
 }
 
 #[apply(on_both_databases)]
@@ -121,19 +82,20 @@ async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {
 async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
     let other = client.given_task(task("Name 0")).await;
     let guides = guides(&client).await;
-    let mut writers = JoinSet::new();
-    for (guide, _) in guides.clone() {
-        let (client, other) = (client.over_new_connection(), other.clone());
-        writers.spawn(async move {
+    let creations = at_once(&client, TASKS, |client, number| {
+        let step = subtask(&guides[number].0, &other);
+        async move {
             for _ in 0..4 {
-                client.given_step(subtask(&guide, &other)).await;
+                client.given_step(step.clone()).await;
             }
-        });
-    }
-    for n in 1..=15 {
-        client.rename(&other.guid, format!("Name {n}")).await;
-    }
-    writers.join_all().await;
+        }
+    });
+    let renames = async {
+        for n in 1..=15 {
+            client.rename(&other.guid, format!("Name {n}")).await;
+        }
+    };
+    tokio::join!(creations, renames);
     for (guide, first) in guides {
         let steps = client.steps_of(&guide.guid, 0).await;
         assert_eq!(steps.len(), 5);
@@ -163,29 +125,29 @@ async fn one_of_many_updates_with_one_etag_wins(client: Client) {
 async fn updates_of_different_fields_keep_each_other(client: Client) {
     let task = client.given_task(task("Shared")).await;
     let step = client.given_step(information_step(&task, "shared")).await;
-    let mut clients = JoinSet::new();
     let languages = ["de", "en", "fr", "it", "es", "nl", "pl", "sv"];
-    for language in languages {
-        let client = client.over_new_connection();
-        let update = step_of(&step.guid).translated(language, step_translation(language));
-        clients.spawn(async move {
-            client.updated_step(update, &[]).await;
-        });
-    }
-    for tag in ["one", "two"] {
-        let client = client.over_new_connection();
-        let update = step_of(&step.guid).with_body(tag);
-        clients.spawn(async move {
-            client.updated_step(update, &["body"]).await;
-        });
-    }
-    clients.join_all().await;
+    let bodies = ["one", "two"];
+    let updates = at_once(&client, languages.len() + bodies.len(), |client, number| {
+        let update = step_of(&step.guid);
+        let (update, field) = match languages.get(number) {
+            Some(language) => (
+                update.translated(*language, step_translation(language)),
+                None,
+            ),
+            None => (
+                update.with_body(bodies[number - languages.len()]),
+                Some("body"),
+            ),
+        };
+        async move { client.updated_step(update, field.as_slice()).await }
+    });
+    updates.await;
     let after = client.get_step(&step.guid).await.accepted();
     for language in languages {
         let row = &after.translations[language];
         assert_eq!(row.title.as_deref(), Some(language));
     }
-    assert!(["one", "two"].contains(&after.body()));
+    assert!(bodies.contains(&after.body()));
 }
 
 #[apply(on_both_databases)]

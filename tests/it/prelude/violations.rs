@@ -38,21 +38,6 @@ impl Failure {
         self.describes_its_violations()
     }
 
-    /// Asserts INVALID_ARGUMENT with one violation of this reason, at this field
-    /// or below it.
-    #[track_caller]
-    pub fn violates_below(&self, field: &str, reason: &str) -> &Self {
-        self.is(Code::InvalidArgument, reason);
-        match self.violations().as_slice() {
-            [(found, found_reason)] => {
-                assert!(found.starts_with(field), "{self:?}");
-                assert_eq!(*found_reason, reason, "{self:?}");
-            }
-            _ => panic!("not one violation: {self:?}"),
-        }
-        self.describes_its_violations()
-    }
-
     /// Asserts that each violation says what is wrong.
     #[track_caller]
     pub fn describes_its_violations(&self) -> &Self {
@@ -63,12 +48,6 @@ impl Failure {
             assert!(!violation.description.is_empty(), "{violation:?}");
         }
         self
-    }
-
-    /// The description of the first violation.
-    pub fn description(&self) -> &str {
-        let first = self.of_fields().first();
-        first.map_or("", |first| &first.description)
     }
 
     /// Asserts NOT_FOUND of this task.

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::{prelude::*, rounds};
 use crate::{
     kit::{
-        missing::cannot_run_without,
+        child::cannot_run_without,
         scratch::Scratch,
         server::{Settings, TestServer},
     },

@@ -1,66 +1,61 @@
 //! Many clients assign one external id concurrently. One task or step gets it.
 
 use crate::prelude::*;
+use tonic::Status;
 
 const CLIENTS: usize = 16;
 const TAKEN: &str = "EXTERNAL_ID_TAKEN";
 
-/// Asserts that a task or step has the external id already.
-#[track_caller]
-fn is_taken(failure: &Failure, field: &str, owner: &str) {
-    failure.is(Code::AlreadyExists, TAKEN);
-    assert_eq!(failure.violations(), [(field, TAKEN)], "{failure:?}");
-    let resource = failure.details.resource_info();
-    assert_eq!(
-        resource.map(|it| &*it.resource_name),
-        Some(owner),
-        "{failure:?}"
-    );
+/// Asserts that one of many calls at the same time gets an external id, and that the errors of the others
+/// name the task or step that has it. Its id.
+async fn one_gets_it<F>(client: &Client, field: &str, call: impl Fn(Client, usize) -> F) -> String
+where
+    F: Future<Output = Result<String, Status>> + Send + 'static,
+{
+    let (owner, refused) = the_one_accepted(at_once(client, CLIENTS, call).await);
+    for failure in refused {
+        failure.is(Code::AlreadyExists, TAKEN);
+        assert_eq!(failure.violations(), [(field, TAKEN)], "{failure:?}");
+        let resource = failure.details.resource_info().expect("a resource");
+        assert_eq!(resource.resource_name, owner, "{failure:?}");
+    }
+    owner
 }
 
 #[apply(on_both_databases)]
 async fn one_of_many_new_tasks_gets_an_id(client: Client) {
-    let answers = at_once(&client, CLIENTS, |client, number| async move {
+    let creations = one_gets_it(&client, "task.external_id", |client, number| async move {
         let new = task(&format!("Task {number}")).with_external_id("a");
-        client.create_task(new).await
+        Ok(client.create_task(new).await?.task.unwrap().guid)
     });
-    let (made, refused) = the_one_accepted(answers.await);
-    let owner = made.task.unwrap().guid;
-    for failure in refused {
-        is_taken(&failure, "task.external_id", &owner);
-    }
+    creations.await;
     assert_eq!(client.all_tasks().await.len(), 1);
 }
 
 #[apply(on_both_databases)]
 async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
-    let mut guids = Vec::new();
-    for _ in 0..CLIENTS {
-        guids.push(client.given_task(task("Task")).await.guid);
-    }
-    let answers = at_once(&client, CLIENTS, |client, number| {
-        let update = task_of(&guids[number]).with_external_id("a");
-        async move { client.update_task(update, &["external_id"]).await }
+    let tasks = at_once(&client, CLIENTS, |client, _| async move {
+        client.given_task(task("Task")).await.guid
     });
-    let (updated, refused) = the_one_accepted(answers.await);
-    let owner = updated.task.unwrap().guid;
-    for failure in refused {
-        is_taken(&failure, "task.external_id", &owner);
-    }
+    let tasks = tasks.await;
+    let updates = one_gets_it(&client, "task.external_id", |client, number| {
+        let update = task_of(&tasks[number]).with_external_id("a");
+        async move {
+            let updated = client.update_task(update, &["external_id"]).await?;
+            Ok(updated.task.unwrap().guid)
+        }
+    });
+    updates.await;
 }
 
 #[apply(on_both_databases)]
 async fn one_of_many_new_steps_gets_an_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let answers = at_once(&client, CLIENTS, |client, _| {
+    let creations = one_gets_it(&client, "step.external_id", |client, _| {
         let new = information_step(&guide, "Step").with_external_id("a");
-        async move { client.create_step(new).await }
+        async move { Ok(client.create_step(new).await?.step.unwrap().guid) }
     });
-    let (made, refused) = the_one_accepted(answers.await);
-    let owner = made.step.unwrap().guid;
-    for failure in refused {
-        is_taken(&failure, "step.external_id", &owner);
-    }
+    let owner = creations.await;
     assert_eq!(client.step_order(&guide.guid).await, [owner]);
 }
 
@@ -68,15 +63,14 @@ async fn one_of_many_new_steps_gets_an_id(client: Client) {
 async fn one_of_many_updated_steps_gets_an_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&guide, &["Step"; CLIENTS]).await;
-    let answers = at_once(&client, CLIENTS, |client, number| {
+    let updates = one_gets_it(&client, "step.external_id", |client, number| {
         let update = step_of(&steps[number]).with_external_id("a");
-        async move { client.update_step(update, &["external_id"]).await }
+        async move {
+            let updated = client.update_step(update, &["external_id"]).await?;
+            Ok(updated.step.unwrap().guid)
+        }
     });
-    let (updated, refused) = the_one_accepted(answers.await);
-    let owner = updated.step.unwrap().guid;
-    for failure in refused {
-        is_taken(&failure, "step.external_id", &owner);
-    }
+    updates.await;
 }
 
 #[apply(on_both_databases)]

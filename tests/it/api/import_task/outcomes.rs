@@ -89,14 +89,6 @@ async fn a_dry_run_shows_new_names_in_steps_that_are_not_listed(client: Client) 
     assert_eq!(inner.steps[1].title, "Renamed");
 }
 
-#[apply(on_both_databases)]
-async fn a_stored_response_has_no_document(client: Client) {
-    let stored = request(sample()).with(|it| it.request_id = unknown_guid());
-    let first = client.call(stored.clone()).await.accepted();
-    let dry = stored.with(|it| it.validate_only = true);
-    assert_eq!(client.call(dry).await.accepted(), first);
-}
-
 fn with_bodies(steps: usize, bytes: usize) -> TaskDocument {
     let step = document_step(StepType::Information, "a").with_body("x".repeat(bytes));
     document("Guide", vec![step; steps])

@@ -1,33 +1,23 @@
 //! Paging while the list changes between two pages.
 
+use super::steps_page;
 use crate::prelude::*;
 
-async fn page_of(client: &Client, task: &Task, token: &str) -> (Vec<String>, String) {
-    let request = ListStepsRequest {
-        task: task.guid.clone(),
-        page_size: 2,
-        page_token: token.to_owned(),
-        expand: Vec::new(),
-    };
-    let listed = client.call(request).await.accepted();
-    let guids = listed.steps.into_iter().map(|step| step.guid).collect();
-    (guids, listed.next_page_token)
+fn page_of(task: &Task, token: &str) -> ListStepsRequest {
+    steps_page(task, token).with(|it| it.page_size = 2)
 }
 
-async fn guide(client: &Client) -> (Task, Vec<String>) {
+/// A task, its five steps, and the token of a page of the first two.
+async fn guide(client: &Client) -> (Task, Vec<String>, String) {
     let task = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
-    (task, steps)
+    let page = client.call(page_of(&task, "")).await.accepted();
+    assert_eq!(guids(page.steps), steps[..2]);
+    (task, steps, page.next_page_token)
 }
 
-async fn rest(client: &Client, task: &Task, mut token: String) -> Vec<String> {
-    let mut found = Vec::new();
-    while !token.is_empty() {
-        let (page, next) = page_of(client, task, &token).await;
-        found.extend(page);
-        token = next;
-    }
-    found
+fn guids(steps: Vec<Step>) -> Vec<String> {
+    steps.into_iter().map(|step| step.guid).collect()
 }
 
 #[apply(on_both_databases)]
@@ -49,15 +39,13 @@ async fn a_deleted_task_at_the_edge_of_a_page_loses_no_other(client: Client) {
 
 #[apply(on_both_databases)]
 async fn deleting_everything_ends_the_list(client: Client) {
-    let (task, steps) = guide(&client).await;
-    let (_, token) = page_of(&client, &task, "").await;
+    let (task, steps, token) = guide(&client).await;
     for step in &steps {
         client.delete_step(step).await.accepted();
     }
-    assert_eq!(rest(&client, &task, token.clone()).await, [""; 0]);
+    assert_eq!(client.list(page_of(&task, &token)).await, []);
     client.delete_task(&task.guid).await.accepted();
-    let request = list_steps_of(&task.guid).with(|it| it.page_token = token);
-    let listed = client.call(request).await;
+    let listed = client.call(page_of(&task, &token)).await;
     listed.refused().is_task_not_found(&task.guid);
 }
 
@@ -73,9 +61,7 @@ async fn steps_added_after_the_last_ones_were_deleted_are_on_the_next_page(clien
         Addition::Import,
         Addition::ImportThenSubtask,
     ] {
-        let (task, steps) = guide(&client).await;
-        let (first, token) = page_of(&client, &task, "").await;
-        assert_eq!(first, steps[..2]);
+        let (task, steps, token) = guide(&client).await;
         if let Addition::ImportThenSubtask = way {
             let mut document = client.exported(&task.guid).await;
             document.steps.truncate(1);
@@ -105,7 +91,8 @@ async fn steps_added_after_the_last_ones_were_deleted_are_on_the_next_page(clien
         }
         let order = client.step_order(&task.guid).await;
         assert_eq!(order.len(), 2, "{way:?}");
-        assert_eq!(rest(&client, &task, token).await, order[1..], "{way:?}");
+        let rest = client.list(page_of(&task, &token)).await;
+        assert_eq!(guids(rest), order[1..], "{way:?}");
     }
 }
 

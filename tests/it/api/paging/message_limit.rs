@@ -23,23 +23,16 @@ async fn a_page_ends_early_rather_than_exceed_the_largest_message() {
         let step = information_step(&task, "Step").with_body("x".repeat(40_000));
         given.push(client.given_step(step).await.guid);
     }
-    let mut request = ListStepsRequest {
+    let request = ListStepsRequest {
         task: task.guid.clone(),
         expand: vec!["body".to_owned()],
         page_size: 3,
         page_token: String::new(),
     };
-    let mut listed = Vec::new();
-    loop {
-        let page = client.call(request.clone()).await.accepted();
-        assert_eq!(page.steps.len(), 1);
-        listed.extend(page.steps.into_iter().map(|step| step.guid));
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        request.page_token = page.next_page_token;
-    }
-    assert_eq!(listed, given);
+    let pages = client.pages(request).await.into_iter();
+    let listed = pages.map(|page| page.steps.into_iter().map(|step| step.guid).collect());
+    let each_alone: Vec<Vec<String>> = given.into_iter().map(|step| vec![step]).collect();
+    assert_eq!(listed.collect::<Vec<Vec<String>>>(), each_alone);
     server.shut_down().await;
 }
 

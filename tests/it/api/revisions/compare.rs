@@ -16,24 +16,14 @@ async fn pages_hold_all_differences(client: Client) {
         page_size: 2,
         ..CompareRevisionsRequest::default()
     };
-    let mut listed = Vec::new();
-    let token = loop {
-        let page = client.call(request.clone()).await.accepted();
-        assert!(!page.same);
-        let task_paths: &[&str] = match request.page_token.as_str() {
-            "" => &["name"],
-            _ => &[],
-        };
-        assert_eq!(page.task_paths, task_paths);
-        listed.extend(page.steps.into_iter().map(|step| step.title));
-        if page.next_page_token.is_empty() {
-            break request.page_token;
-        }
-        request.page_token = page.next_page_token;
-    };
-    assert_eq!(listed, titles);
+    let pages = client.pages(request.clone()).await;
+    assert!(pages.iter().all(|page| !page.same));
+    assert_eq!(pages[0].task_paths, ["name"]);
+    assert!(pages[1..].iter().all(|page| page.task_paths.is_empty()));
+    let listed = pages.iter().flat_map(|page| &page.steps);
+    assert_eq!(listed.map(|it| &*it.title).collect::<Vec<_>>(), titles);
     client.given_steps(&guide, &["f"]).await;
-    request.page_token = token;
+    request.page_token.clone_from(&pages[1].next_page_token);
     let failure = client.call(request.clone()).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
     // Nor is it another revision that the alias names by now.

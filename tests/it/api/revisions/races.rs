@@ -35,19 +35,9 @@ async fn no_change_is_lost_unseen(client: Client) {
         let step = guide.steps[number + 2].clone();
         writers.spawn(update(client.over_new_connection(), step, number));
     }
-    for _ in 0..IMPORTERS {
-        writers.spawn(replace(
-            client.over_new_connection(),
-            guide.guid.clone(),
-            true,
-        ));
-    }
-    for _ in 0..RESTORERS {
-        writers.spawn(replace(
-            client.over_new_connection(),
-            guide.guid.clone(),
-            false,
-        ));
+    for imports in [[true; IMPORTERS], [false; RESTORERS]].concat() {
+        let (client, guide) = (client.over_new_connection(), guide.guid.clone());
+        writers.spawn(replace(client, guide, imports));
     }
     let mut all = Titles::default();
     for titles in writers.join_all().await {
@@ -163,10 +153,9 @@ async fn deletions_and_restores_of_guides_that_refer_to_each_other_end(client: C
     for task in &tasks {
         client.kept_revision(task).await;
     }
-    let mut writers = JoinSet::new();
-    for number in 0..16 {
-        let (client, tasks) = (client.over_new_connection(), tasks.clone());
-        writers.spawn(async move {
+    let writers = at_once(&client, 16, |client, number| {
+        let tasks = tasks.clone();
+        async move {
             for round in 0..8 {
                 let task = &tasks[(number + round) % 2];
                 let name = format!("Name {number}.{round}");
@@ -192,7 +181,7 @@ async fn deletions_and_restores_of_guides_that_refer_to_each_other_end(client: C
                     assert!(expected.contains(&failure.reason()), "{failure:?}");
                 }
             }
-        });
-    }
-    writers.join_all().await;
+        }
+    });
+    writers.await;
 }

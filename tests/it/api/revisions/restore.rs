@@ -31,7 +31,7 @@ async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
     let failure = restore.refused();
     failure.violates(&[("revision", "NESTING_TOO_DEEP")]);
     let named = format!("step {}.instructions[1] nests too deep", below.guid);
-    let description = failure.description();
+    let description = failure.description_of("revision");
     assert!(description.starts_with(&named), "{description}");
     // What just fits is restored.
     let mut depths = (1..32).rev();

@@ -3,64 +3,41 @@
 
 use super::{DE, row_of_step, row_of_task, state, unlocked_name, unlocked_title, work_on};
 use crate::prelude::*;
+use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 5;
 
-/// Runs many rounds of a race concurrently, each with a number and two connections.
+/// Runs many rounds of a race in each of several accounts at the same time. A round gets a number and
+/// two connections.
 async fn race<R, F>(client: &Client, round: R)
 where
     R: Fn(Client, Client, usize) -> F + Copy + Send + 'static,
     F: Future<Output = ()> + Send,
 {
-    let mut clients = JoinSet::new();
-    for first in 0..CLIENTS {
-        let person = client.over_new_connection();
-        let machine = client.over_new_connection();
-        clients.spawn(async move {
-            for number in 0..ROUNDS {
-                round(person.clone(), machine.clone(), first + number).await;
-            }
-        });
-    }
-    clients.join_all().await;
+    let clients = at_once(client, CLIENTS, |client, first| async move {
+        let person = client.other_account();
+        let machine = person.over_new_connection();
+        for number in 0..ROUNDS {
+            round(person.clone(), machine.clone(), first + number).await;
+        }
+    });
+    clients.await;
 }
 
-/// Which one starts first alternates between rounds.
-async fn moment(number: usize, turn: usize) {
-    if number % 3 == turn {
-        tokio::time::sleep(std::time::Duration::from_micros(500)).await;
-    }
-}
-
-/// Runs both sides of a round concurrently.
+/// Runs both sides of a round concurrently. Which one starts first alternates between rounds.
 async fn both<A, B>(
     number: usize,
     one: impl Future<Output = A>,
     other: impl Future<Output = B>,
 ) -> (A, B) {
-    let one = async {
-        moment(number, 0).await;
-        one.await
+    let moment = async |turn: usize| {
+        if number % 3 == turn {
+            tokio::time::sleep(std::time::Duration::from_micros(500)).await;
+        }
     };
-    let other = async {
-        moment(number, 1).await;
-        other.await
-    };
-    tokio::join!(one, other)
-}
-
-/// Only the work of a new task with this name.
-async fn work_of(client: &Client, task: &str) -> Vec<TranslationWork> {
-    let request = translation_work_request(&DE).of_task(task);
-    client.list(request).await
-}
-
-async fn work_of_one(client: &Client, task: &str, guid: &str) -> TranslationWork {
-    let work = work_of(client, task).await;
-    let mut own = work.into_iter().filter(|item| item.guid == guid);
-    own.next().expect("work on the resource")
+    tokio::join!(moment(0).then(|()| one), moment(1).then(|()| other))
 }
 
 /// Locked rows of a task and of a step are written while the machine writes them.
@@ -70,8 +47,8 @@ async fn a_person_who_writes_a_row_meanwhile_keeps_it(client: Client) {
         let guide = person.given_task(task("Pump")).await.guid;
         let step = information_step(&task_of(&guide), "Look");
         let step = person.given_step(step).await.guid;
-        let of_task = work_of_one(&machine, &guide, &guide).await;
-        let of_step = work_of_one(&machine, &guide, &step).await;
+        let of_task = work_on(&machine, &guide).await;
+        let of_step = work_on(&machine, &step).await;
         let name = row_of_task(&guide, task_translation("person"));
         let title = row_of_step(&step, step_translation("person"));
         let writes = async {
@@ -104,7 +81,7 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
         let sent = information_step(&guide, "Look").translated("de", unlocked_title("person"));
         let guid = person.given_step(sent).await.guid;
         person.retitle(&guid, "Listen").await;
-        let work = work_of_one(&machine, &guide.guid, &guid).await;
+        let work = work_on(&machine, &guid).await;
         let lock = StepTranslation::default().with_lock(true);
         let update = row_of_step(&guid, lock);
         let (updated, became) = both(
@@ -134,7 +111,7 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
         let guid = person.given_task(sent).await.guid;
         person.rename(&guid, "Valve").await;
         let read = person.get_task(&guid).await.accepted();
-        let work = work_of_one(&machine, &guid, &guid).await;
+        let work = work_on(&machine, &guid).await;
         let lock = TaskTranslation {
             name: None,
             locked: Some(true),
@@ -162,13 +139,6 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
     .await;
 }
 
-/// Why the resource of this task needs a translation.
-async fn state_of(client: &Client, task: &str, guid: &str) -> Option<TranslationState> {
-    let mut work = work_of(client, task).await;
-    work.retain(|item| item.guid == guid);
-    work.first().map(TranslationWork::state)
-}
-
 /// A change of a source.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
@@ -193,7 +163,7 @@ async fn a_source_that_changes_meanwhile_never_leaves_a_row_current(client: Clie
                 Edit::Name => guide.guid.clone(),
                 _ => step.clone(),
             };
-            let work = work_of_one(&machine, &guide.guid, &translated).await;
+            let work = work_on(&machine, &translated).await;
             let change = async {
                 match edit {
                     Edit::Name => drop(person.rename(&guide.guid, "Valve").await),
@@ -212,7 +182,7 @@ async fn a_source_that_changes_meanwhile_never_leaves_a_row_current(client: Clie
                 TranslationResult::Stale => TranslationState::Missing,
                 other => panic!("{other:?}"),
             };
-            let state = state_of(&person, &guide.guid, &translated).await;
+            let state = state(&person, &translated).await;
             assert_eq!(state, Some(expected), "{edit:?}: {became:?}");
         })
         .await;
@@ -224,7 +194,7 @@ async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client)
     race(&client, |one, two, number| async move {
         let guide = one.given_task(task("Pump")).await;
         let guid = one.given_step(information_step(&guide, "Look")).await.guid;
-        let work = work_of_one(&one, &guide.guid, &guid).await;
+        let work = work_on(&one, &guid).await;
         let text = |text: &str| automatic(&work, text).with_body(text);
         let became = both(number, one.written(text("one")), two.written(text("two"))).await;
         let written = TranslationResult::Written;
@@ -254,24 +224,22 @@ async fn batches_in_opposite_orders_are_all_written(client: Client) {
     given_ring(&client, 12).await;
     let work = client.translation_work(&DE).await;
     assert_eq!(work.len(), 24);
-    let mut machines = JoinSet::new();
-    for machine in 0..CLIENTS {
-        let client = client.over_new_connection();
+    let machines = at_once(&client, CLIENTS, |client, machine| {
         let text = format!("machine {machine}");
         let mut sent: Vec<_> = work.iter().map(|item| automatic(item, &text)).collect();
         sent.rotate_left(machine * 3);
         if machine % 2 == 0 {
             sent.reverse();
         }
-        machines.spawn(async move {
+        async move {
             for _ in 0..4 {
                 let response = client.write_translations(sent.clone()).await.accepted();
                 let results: Vec<_> = response.results().collect();
                 assert_eq!(results, [TranslationResult::Written; 24]);
             }
-        });
-    }
-    machines.join_all().await;
+        }
+    });
+    machines.await;
     assert_eq!(client.translation_work(&DE).await, []);
 }
 

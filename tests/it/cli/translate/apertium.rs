@@ -22,8 +22,7 @@ use super::run::{run, translate};
 use crate::{
     command::example_guide,
     kit::{
-        child::SupervisedChild,
-        missing::cannot_run_without,
+        child::{SupervisedChild, cannot_run_without},
         postgres::free_port,
         server::{TestServer, in_memory},
     },

@@ -5,8 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -21,16 +20,11 @@ pub struct EngineRequest {
     pub body: String,
 }
 
-#[derive(Deserialize)]
-struct Body {
-    q: Vec<String>,
-}
-
 impl EngineRequest {
     /// The texts of a LibreTranslate request.
     pub fn texts(&self) -> Vec<String> {
-        let body: Body = serde_json::from_str(&self.body).expect("JSON");
-        body.q
+        let mut body: Value = serde_json::from_str(&self.body).expect("JSON");
+        serde_json::from_value(body["q"].take()).expect("texts")
     }
 }
 
