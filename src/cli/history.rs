@@ -13,7 +13,7 @@ use super::{
 use crate::{
     client::Client,
     config::{TaskRef, value},
-    domain::history::RevisionName,
+    domain::history::{RevisionAlias, RevisionName},
     proto::v1::{CreateRevisionRequest, DeletedTask, SetRevisionAliasRequest, TaskRevision},
 };
 
@@ -56,11 +56,9 @@ pub struct AliasArgs {
 }
 
 fn alias_name(text: &str) -> Result<String, &'static str> {
-    match RevisionName::parse(text) {
-        Some(RevisionName::Alias(alias)) => Ok(alias.as_str().to_owned()),
-        Some(RevisionName::Number(_)) | None => {
-            Err("1 to 64 characters of a-z 0-9 . _ -, the first a letter")
-        }
+    match RevisionAlias::parse(text) {
+        Some(alias) => Ok(alias.as_str().to_owned()),
+        None => Err("1 to 64 characters of a-z 0-9 . _ -, the first a letter"),
     }
 }
 

@@ -57,6 +57,8 @@ impl RevisionAlias {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionName {
     Number(i64),
+    /// A number that no revision has, because it is larger than a revision's number can be.
+    LargerNumber(String),
     Alias(RevisionAlias),
 }
 
@@ -65,8 +67,8 @@ impl RevisionName {
     pub fn parse(text: &str) -> Option<Self> {
         let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if is_number {
-            // No revision has a larger number.
-            Some(Self::Number(text.parse().unwrap_or(i64::MAX)))
+            let number = text.parse().map(Self::Number);
+            Some(number.unwrap_or_else(|_| Self::LargerNumber(text.to_owned())))
         } else {
             RevisionAlias::parse(text).map(Self::Alias)
         }
@@ -77,6 +79,7 @@ impl fmt::Display for RevisionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
+            Self::LargerNumber(digits) => f.write_str(digits),
             Self::Alias(alias) => f.write_str(alias.as_str()),
         }
     }

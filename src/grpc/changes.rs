@@ -59,10 +59,13 @@ impl Call {
             let cursor = tokens.sign(&entry.cursor);
             change(entry, cursor)
         };
+        let count = page.entries.len();
+        let (changes, next_cursor) =
+            tokens.found(page.entries, Some(page.next), |entry| entry.cursor, signed);
         Ok(ListChangesResponse {
-            next_cursor: tokens.sign(&page.next),
-            changes: page.entries.into_iter().map(signed).collect(),
-            caught_up: page.caught_up,
+            caught_up: page.caught_up && changes.len() == count,
+            changes,
+            next_cursor,
         })
     }
 }

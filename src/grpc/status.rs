@@ -162,6 +162,14 @@ pub fn not_grpc() -> Status {
     )
 }
 
+/// A gRPC request over HTTP/1.
+pub fn needs_http2() -> Status {
+    status(
+        ErrorReason::Unimplemented,
+        "gRPC needs HTTP/2: use it, or send gRPC-Web with the content type application/grpc-web",
+    )
+}
+
 /// A request that cannot be decoded. `error` is that of prost, which names messages
 /// and fields but never repeats what was sent.
 pub fn undecodable(error: &str) -> Status {
@@ -295,6 +303,7 @@ fn not_found(missing: Missing, field: &str) -> Status {
             (ErrorReason::RoleNotFound, "Role", id.to_string(), message)
         }
         Missing::Revision(task, revision) => {
+            let revision = truncate::text(&revision.to_string(), truncate::MAX_PATH_BYTES);
             let message = format!("task {task} has no revision {revision}");
             let id = format!("{task}/{revision}");
             (ErrorReason::RevisionNotFound, "TaskRevision", id, message)

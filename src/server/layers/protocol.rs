@@ -24,19 +24,21 @@ pub fn refuse_non_grpc(request: &Request<Body>) -> Option<Response<Body>> {
         kind,
         Some(b"-web" | b"-web+proto" | b"-web-text" | b"-web-text+proto")
     );
-    // gRPC itself needs the trailers of HTTP/2.
-    let kind = kind.filter(|_| request.version() == Version::HTTP_2);
     let kind = kind.map(|kind| kind.split(|byte| *byte == b';').next().unwrap_or_default());
-    let code = match (request.method(), kind) {
+    let (status, code) = match (request.method(), kind) {
         (&Method::POST, _) if is_web => return None,
+        // gRPC itself needs the trailers of HTTP/2.
+        (&Method::POST, Some(b"" | [b'+', ..])) if request.version() != Version::HTTP_2 => {
+            (status::needs_http2(), StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        }
         (&Method::POST, Some(b"" | b"+proto")) => return None,
         (&Method::POST, Some([b'+', ..])) => {
             return Some(status::unsupported_encoding().into_http());
         }
-        (&Method::POST, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        _ => StatusCode::METHOD_NOT_ALLOWED,
+        (&Method::POST, _) => (status::not_grpc(), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        _ => (status::not_grpc(), StatusCode::METHOD_NOT_ALLOWED),
     };
-    let mut response = status::not_grpc().into_http();
+    let mut response = status.into_http();
     *response.status_mut() = code;
     Some(response)
 }

@@ -112,6 +112,7 @@ pub async fn get(
     use revision_alias::Column as Alias;
     let is_named = match name {
         RevisionName::Number(number) => Column::Number.eq(*number),
+        RevisionName::LargerNumber(_) => Column::Number.is_null(),
         RevisionName::Alias(alias) => {
             let named = scope
                 .find::<revision_alias::Entity>()

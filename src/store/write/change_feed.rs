@@ -75,12 +75,15 @@ const NUMBER_CHANGES_SQL: &str = "WITH new AS (SELECT seq, transaction_id, trans
 
 impl Account {
     /// Gives positions to entries that have none. Returns whether at least one got a position. None
-    /// does if another transaction is sequencing the feed, or the database is read-only.
+    /// does if another transaction is sequencing the feed, or the database takes no writes.
     pub(in crate::store) async fn sequence_changes(&self) -> Result<bool> {
         let sequence = Sequence { prune_before: None };
         let done = match self.write(sequence, WriteMode::Store).await {
             Ok(done) => done.unwrap_or_default(),
-            Err(Error::Unavailable(Outage::ReadOnly)) => return Ok(false),
+            // Reads may still work.
+            Err(Error::Unavailable(
+                Outage::ReadOnly | Outage::Full | Outage::Disk | Outage::Locked,
+            )) => return Ok(false),
             Err(error) => return Err(error),
         };
         self.were_sequenced(done.numbered);

@@ -357,19 +357,32 @@ async fn origins_that_match_no_page_are_refused() {
 #[tokio::test]
 async fn http_1_is_told_what_is_a_call() {
     let server = TestServer::start(in_memory()).await;
-    for (request, code) in [
+    for (method, content, code, message) in [
+        ("GET", "application/grpc", "405", "calls%20are"),
+        ("POST", "application/json", "415", "calls%20are"),
+        ("POST", "application/grpcs", "415", "calls%20are"),
+        ("POST", "application/grpc", "415", "gRPC%20needs%20HTTP/2"),
         (
-            "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
-            "405",
+            "POST",
+            "application/grpc+proto",
+            "415",
+            "gRPC%20needs%20HTTP/2",
         ),
         (
-            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/grpc\r\ncontent-length: 0\r\n\r\n",
+            "POST",
+            "application/grpc;x=y",
             "415",
+            "gRPC%20needs%20HTTP/2",
         ),
     ] {
-        let (head, _) = http_answer(server.address(), request).await;
+        let request = format!(
+            "{method} / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {content}\r\n\
+             content-length: 0\r\n\r\n"
+        );
+        let (head, _) = http_answer(server.address(), &request).await;
         assert!(head.starts_with(&format!("HTTP/1.1 {code} ")), "{head}");
-        assert!(head.contains("grpc-message: calls%20are"), "{head}");
+        let message = format!("grpc-message: {message}");
+        assert!(head.contains(&message), "{content}: {head}");
     }
 }
 

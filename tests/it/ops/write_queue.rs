@@ -88,6 +88,25 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     assert!(server.terminate().success());
 }
 
+#[tokio::test]
+async fn changes_that_another_process_keeps_without_an_order_come_later() {
+    let url = Scratch::of_this_run().sqlite_url("held_feed");
+    let server = TestServer::start(Settings::new(&url)).await;
+    let client = server.client();
+    let cursor = client.cursor_now().await;
+    let stored = client.given_task(task("Stored")).await;
+    let mut holder = SqlConnection::open(&url).await;
+    holder.execute("BEGIN IMMEDIATE").await;
+    let page = client.call(changes_behind(&cursor)).await.accepted();
+    assert_eq!((page.changes, page.caught_up), (Vec::new(), false));
+    assert_eq!(page.next_cursor, cursor);
+    holder.execute("ROLLBACK").await;
+    let (changes, _) = client.changes_after(&cursor).await;
+    let tasks = changes.into_iter().map(|change| change.task);
+    assert_eq!(tasks.collect::<Vec<_>>(), [stored.guid]);
+    server.shut_down().await;
+}
+
 /// 128 calls are worked on, 96 of one account, and 1,024 wait for a permit, 768 of one account.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long() {

@@ -119,11 +119,15 @@ async fn refuses_writes_while_full(
     let mut load = Writers::start(name, server.address(), CLIENTS).await;
     for round in 1..=rounds() as u64 {
         load.wait_until_served(5).await;
+        let now = ListChangesRequest::default().with(|it| it.set_start(ChangeStart::Now));
+        let now = client.call(now).await.accepted().next_cursor;
         let refused = fill(&client, &task, &mut added).await;
         refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
         assert!(refused.message.contains("no space"), "{refused:?}");
         assert!(refused.details.retry_info().is_some(), "{refused:?}");
         load.wait_until_reads_are_served(20).await;
+        let changes = ListChangesRequest::default().with(|it| it.cursor = now);
+        client.call(changes).await.accepted();
         assert_eq!(health.status().await, ServingStatus::Serving);
         added_steps_are_there(&client, &task, &added).await;
         would_survive_a_crash(server, directory).await;

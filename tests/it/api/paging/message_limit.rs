@@ -37,6 +37,35 @@ async fn a_page_ends_early_rather_than_exceed_the_largest_message() {
 }
 
 #[tokio::test]
+async fn a_page_of_changes_ends_early_and_the_next_one_goes_on() {
+    let (client, server) = limited().await;
+    let task = client.given_task(task("Guide")).await;
+    let cursor = client.cursor_now().await;
+    let mut given = Vec::new();
+    for _ in 0..300 {
+        let step = information_step(&task, "Step");
+        given.push(client.given_step(step).await.guid);
+    }
+    let mut request = changes_behind(&cursor).with(|it| it.page_size = 500);
+    let (mut listed, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = client.call(request.clone()).await.accepted();
+        assert!(prost::Message::encoded_len(&page) <= LIMIT);
+        let last = page.changes.last().expect("a change");
+        assert_eq!(page.next_cursor, last.cursor);
+        listed.extend(page.changes.into_iter().map(|change| change.step));
+        pages += 1;
+        if page.caught_up {
+            break;
+        }
+        request.cursor = page.next_cursor;
+    }
+    assert_eq!(listed, given);
+    assert!(pages > 1, "more than a page");
+    server.shut_down().await;
+}
+
+#[tokio::test]
 async fn the_error_of_a_request_that_is_too_large_says_that_it_is_the_request() {
     let (client, server) = limited().await;
     let task = client.given_task(task("Guide")).await;
