@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Caller, Rejection, Scope, Subject, TokenConfig,
-    jwt::{NO_TOKEN, refuse, refuse_claims},
+    jwt::{NO_TOKEN, explain, refuse},
 };
 use crate::domain::ids::AccountId;
 
@@ -42,18 +42,20 @@ pub(super) fn rejection(error: &Error, config: &TokenConfig) -> Rejection {
         ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
             refuse("its signature was not made with the key")
         }
-        ErrorKind::Json(_) => refuse_claims(
+        // `jsonwebtoken` cannot read past a list or an object in one of these claims.
+        ErrorKind::Json(_) => explain(
             "its claims cannot be read",
-            "the claims must be a JSON object without repeated names",
+            "the claims must be a JSON object without repeated names, with a string as `sub` and \
+             numbers as `exp` and `nbf`",
         ),
         ErrorKind::MissingRequiredClaim(claim) => another(claim, "is missing or malformed"),
         ErrorKind::InvalidClaimFormat(claim) => another(claim, "is malformed"),
         ErrorKind::InvalidIssuer => another("iss", "is another issuer"),
         ErrorKind::InvalidAudience => another("aud", "is another audience"),
         ErrorKind::ExpiredSignature => {
-            refuse_claims("its claim exp has passed", "the token has expired (`exp`)")
+            explain("its claim exp has passed", "the token has expired (`exp`)")
         }
-        ErrorKind::ImmatureSignature => refuse_claims(
+        ErrorKind::ImmatureSignature => explain(
             "its claim nbf is in the future",
             "the token is not valid yet (`nbf`)",
         ),
@@ -92,7 +94,7 @@ impl Claims {
 
 fn wrong(claim: &str, problem: &str, expected: impl Display) -> Rejection {
     let message = format!("`{claim}` {problem}: it must be {expected}");
-    refuse_claims(&format!("its claim {claim} {problem}"), &message)
+    explain(&format!("its claim {claim} {problem}"), &message)
 }
 
 fn string<'a>(name: &str, claim: &'a Option<Value>, expected: &str) -> Result<&'a str, Rejection> {

@@ -71,13 +71,22 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Rejection> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),
-        (Some(_), Some(_)) => return Err(refuse("authorization is sent more than once")),
+        (Some(_), Some(_)) => {
+            let problem = "authorization is sent more than once";
+            return Err(explain(
+                problem,
+                "it is sent more than once: send one token",
+            ));
+        }
         (None, _) => return Err(Rejection::Missing(BEARER_REQUIRED.into())),
     };
     let in_alphabet = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let parts = value.and_then(|value| value.split_once(' '));
     match parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
-        Some((_, token)) if token.len() > MAX_TOKEN_BYTES => Err(refuse("it is too long")),
+        Some((_, token)) if token.len() > MAX_TOKEN_BYTES => {
+            let message = format!("the token is longer than {MAX_TOKEN_BYTES} bytes");
+            Err(explain("it is too long", &message))
+        }
         Some((_, token)) if !token.is_empty() && token.bytes().all(in_alphabet) => Ok(token),
         Some(_) | None => {
             log("authorization is not Bearer, one space and a token");
@@ -107,8 +116,9 @@ pub(super) fn refuse(problem: &str) -> Rejection {
     Rejection::Invalid(REFUSED.into())
 }
 
-/// Refuses a token with a valid signature, and tells the caller why.
-pub(super) fn refuse_claims(problem: &str, message: &str) -> Rejection {
+/// Refuses a token and tells the caller why: its signature is valid, or it was sent in the wrong
+/// way.
+pub(super) fn explain(problem: &str, message: &str) -> Rejection {
     log(problem);
     Rejection::Invalid(format!("authorization is not accepted: {message}").into())
 }
