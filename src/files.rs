@@ -2,13 +2,14 @@
 //! follow a link.
 
 use std::{
-    fs::{self, File, OpenOptions, Permissions},
+    fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
 use rustix::{fs::OFlags, process::geteuid};
+use tempfile::NamedTempFile;
 
 const NO_REGULAR_FILE: &str = "it is not a regular file, but a FIFO, a socket or a device";
 /// The permissions of a new file, less the umask.
@@ -64,6 +65,22 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Writes a file atomically. Fails for a link, which may lead anywhere.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = replacement(path)?;
+    let written = file.as_file_mut();
+    written.write_all(text.as_bytes())?;
+    written.sync_all()?;
+    // A link that was created in the meantime is replaced, not followed.
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Fails if [`replace`] cannot begin to write a file.
+pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
+    replacement(path).map(drop)
+}
+
+/// An empty file next to a file that it can replace, with the same permissions.
+fn replacement(path: &Path) -> io::Result<NamedTempFile> {
     let existing = match fs::symlink_metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -80,29 +97,27 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
         Some(_) | None => {}
     }
     let directory = path.parent().filter(|it| *it != Path::new(""));
-    let mut file = tempfile::Builder::new()
+    // Unlike errors of `tempfile_in`, those of `create_new` do not name the temporary file.
+    let file = tempfile::Builder::new()
         .prefix(".expertise-")
-        .permissions(Permissions::from_mode(NEW_FILE_MODE))
-        .tempfile_in(directory.unwrap_or(Path::new(".")))?;
+        .make_in(directory.unwrap_or(Path::new(".")), create_new)?;
     if let Some(existing) = existing {
         file.as_file().set_permissions(existing.permissions())?;
     }
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    // A link that was created in the meantime is replaced, not followed.
-    file.persist(path)?;
-    Ok(())
+    Ok(file)
 }
 
 /// Writes a new file. Fails if anything with this name exists, even a dangling link.
 pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(NEW_FILE_MODE)
-        .open(path)?;
+    let mut file = create_new(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true);
+    options.mode(NEW_FILE_MODE).open(path)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use super::{
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
-    out::{Results, print_error, sanitize, with_members},
+    out::{Results, error_json, print_error, sanitize, with_members},
     pairing::{lock_changed, refuse_fixed_fields},
 };
 use crate::{
@@ -139,7 +139,8 @@ pub(super) async fn apply(
 
 struct ApplyGuide {
     file: GuideFile,
-    /// The document, with the account's ids for the parts that the account has.
+    /// The document, with the account's ids for the parts that the account has. After a dry run, the
+    /// whole guide as it would be stored.
     document: TaskDocument,
     /// The stored guide.
     stored: Option<StoredGuide>,
@@ -304,21 +305,29 @@ impl ApplyRun<'_> {
         if let Some(stored) = &guide.stored {
             imported.changes = changes::between(&stored.document, &after.document);
         }
+        if let Some(said) = &guide.said
+            && !dry_run
+            && let Err(error) = applied::write_merged(&guide.file, said, &after.document)
+        {
+            // The applied state stays, so the next run with --merge merges into the file again.
+            imported.unwritten = Some(error);
+            return Ok(imported);
+        }
         if !guide.merged.is_empty() {
+            let would_be = if dry_run { "would be " } else { "" };
             let text = changes::text(&guide.merged, 2);
-            let note = format!("merged into the file:\n{}", text.trim_end());
+            let note = format!("{would_be}merged into the file:\n{}", text.trim_end());
             imported.notes.push(note);
+            imported.is_merged = true;
         }
         if dry_run {
+            guide.document.clone_from(&after.document);
             if !is_unchanged {
                 // Steps that were left out of a new guide are counted but not checked.
                 let shown = if is_new { document } else { after.document };
                 imported.findings = Some(Findings::for_import(self.client, shown).await);
             }
             return Ok(imported);
-        }
-        if let Some(said) = &guide.said {
-            applied::write_merged(&guide.file, said, &after.document)?;
         }
         if is_new {
             // Other guides may need the ids of its managed tasks.
@@ -379,15 +388,30 @@ impl ApplyRun<'_> {
         if !self.args.dry_run {
             imported.findings = imported.errors(self.client, self.args.quiet).await;
         }
-        let outcome = imported.answer.outcome();
+        let outcome = match imported.answer.outcome() {
+            ImportOutcome::Unchanged if imported.is_merged => ImportOutcome::Updated,
+            outcome => outcome,
+        };
         self.counts.add(outcome);
         let is_brief = self.args.quiet || self.args.dry_run;
         let has_notes = !imported.notes.is_empty() || !imported.answer.ignored_paths.is_empty();
-        let is_shown = outcome != ImportOutcome::Unchanged || !is_brief || has_notes;
+        let is_shown = outcome != ImportOutcome::Unchanged
+            || !is_brief
+            || has_notes
+            || imported.unwritten.is_some();
         if !is_shown && self.results.is_text() {
             return Ok(());
         }
-        self.results.add(&imported.text(), &imported.json())
+        let Some(error) = imported.unwritten.take() else {
+            return self.results.add(&imported.text(), &imported.json());
+        };
+        let json = with_members(imported.json(), json!({"error": error_json(&error)}));
+        if self.results.is_text() {
+            self.results.add(&imported.text(), &json)?;
+        }
+        let file = sanitize(&imported.file);
+        self.results
+            .add_failure(&format!("failed {file}: {error}"), &json)
     }
 
     fn add_failure(

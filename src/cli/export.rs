@@ -162,8 +162,8 @@ async fn export_all(
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let place = directory.display().to_string();
-    if directory.is_file() {
-        let reason = "it is a file: with --all, --out must be a directory";
+    if directory.exists() && !directory.is_dir() {
+        let reason = "it is not a directory: with --all, --out must be a directory";
         return Err(CliError::cannot_write(&place, io::Error::other(reason)));
     }
     fs::create_dir_all(directory).map_err(|reason| CliError::cannot_write(&place, reason))?;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    CliError,
     changes::{self, Change},
     document,
     findings::{self, Analyzed, Findings},
@@ -22,6 +23,10 @@ pub(super) struct ImportedGuide {
     pub changes: Vec<Change>,
     /// Notes about changes to the document, and about the account.
     pub notes: Vec<String>,
+    /// Whether changes of the guide are merged into the file.
+    pub is_merged: bool,
+    /// Why the result of a merge could not be written into the file.
+    pub unwritten: Option<CliError>,
     /// The findings of the guide; only errors, unless it is a dry run.
     pub findings: Analyzed,
 }
@@ -50,6 +55,12 @@ impl ImportedGuide {
         let done = match (self.answer.outcome(), self.dry_run) {
             (ImportOutcome::Created, false) => format!("created {guid} from {file}"),
             (ImportOutcome::Created, true) => format!("would create a task from {file}"),
+            (ImportOutcome::Unchanged, false) if self.is_merged => {
+                format!("merged {guid} into {file}")
+            }
+            (ImportOutcome::Unchanged, true) if self.is_merged => {
+                format!("would merge {guid} into {file}")
+            }
             (ImportOutcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
             (_, false) => format!("updated {guid} from {file}"),
             (_, true) => format!("would update {guid} from {file}"),

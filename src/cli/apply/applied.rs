@@ -17,6 +17,7 @@ use crate::{
     cli::{
         CliError, PAGE_SIZE,
         changes::{self, Change},
+        export,
         guide_file::GuideFile,
         guides::{self, StoredGuide},
         merge::{self, MergeConflict},
@@ -25,6 +26,7 @@ use crate::{
         wording,
     },
     client::{CallError, Client},
+    files,
     messages::{
         authored::authored,
         compare::compare_whole,
@@ -186,6 +188,9 @@ pub(super) async fn check(
     }
     let conflicts = match merged {
         Ok(mut merged) if args.merge => {
+            let path = &guide.file.path;
+            files::check_replaceable(path)
+                .map_err(|reason| CliError::cannot_write(&path.display().to_string(), reason))?;
             merge::clear_new_ids(&mut merged, &stored.document);
             guide.document = merged;
             guide.merged = changes;
@@ -402,5 +407,10 @@ pub(super) fn write_merged(
         step.guid = guid.unwrap_or_else(|| step.guid.clone());
     }
     let text = file.updated(&aligned, after);
-    crate::cli::export::write(&file.path, &text)
+    export::write(&file.path, &text).map_err(|error| {
+        CliError::Failed(format!(
+            "{error}: the stored guide has the merged changes and the file does not, so repeat \
+             --merge"
+        ))
+    })
 }

@@ -10,13 +10,14 @@ use super::{
 };
 use crate::{
     cli::{
-        CliError, confirm,
+        CliError, PAGE_SIZE, confirm,
         delete::{self, DeletedHistory},
         guides,
         out::{print_error, sanitize},
     },
-    messages::managed_documents::all_steps,
-    proto::v1::{Task, TaskType},
+    client::CallError,
+    messages::managed_documents::{all_steps, values},
+    proto::v1::{ListReferencesRequest, ReferenceKind, Task, TaskType},
 };
 
 /// The maximum number of tasks that are listed as not in the directory.
@@ -43,12 +44,14 @@ impl ApplyRun<'_> {
         if left.is_empty() {
             return Ok(false);
         }
-        if self.args.dry_run {
-            self.plan_pruning(&left, guides)?;
+        let dry_run = self.args.dry_run;
+        if self.results.failed() > 0 {
+            let was = if dry_run { "would be" } else { "was" };
+            print_error(&format!("nothing {was} pruned because of failures"));
             return Ok(false);
         }
-        if self.results.failed() > 0 {
-            print_error("nothing was pruned because of failures");
+        if dry_run {
+            self.plan_pruning(left, guides).await?;
             return Ok(false);
         }
         print_error("not in the directory:");
@@ -66,37 +69,83 @@ impl ApplyRun<'_> {
         Ok(false)
     }
 
-    /// Prints what would be deleted. A task that a guide refers to cannot be deleted.
-    fn plan_pruning(&mut self, left: &[Task], guides: &[ApplyGuide]) -> Result<(), CliError> {
-        let mut referring = BTreeMap::new();
+    /// Prints what would be deleted, in the order of [`delete::delete_all`]. A task cannot be deleted
+    /// while another task refers to it.
+    async fn plan_pruning(
+        &mut self,
+        left: Vec<Task>,
+        guides: &[ApplyGuide],
+    ) -> Result<(), CliError> {
+        let mut described = BTreeSet::new();
+        let mut referring_files = BTreeMap::new();
         for guide in guides {
-            let mut document = guide.document.clone();
-            self.ids.resolve(&mut document);
-            for step in all_steps(&document.steps) {
-                referring.insert(named_task(step), &guide.file.path);
+            described.insert(guides::guid(&guide.document));
+            for step in all_steps(&guide.document.steps) {
+                described.extend(values(step).map(|value| value.link.as_str()));
+                referring_files.insert(named_task(step), &guide.file.path);
             }
         }
+        let mut kept = Vec::new();
         for task in left {
-            let by_name = || referring.get(&named(task.external_id()));
-            let file = referring.get(&task.guid).or_else(by_name);
-            let line = delete::description(task);
+            let by_name = || referring_files.get(&named(task.external_id()));
+            let file = referring_files.get(&task.guid).or_else(by_name);
             let file = file.map(|file| file.display().to_string());
+            let mut others = self.referring_tasks(&task.guid).await?;
+            // The files say what these refer to after the run.
+            others.retain(|other| !described.contains(other.as_str()));
+            kept.push((task, file, others));
+        }
+        let mut deleted = BTreeSet::new();
+        loop {
+            let before = deleted.len();
+            let mut referenced = Vec::new();
+            for (task, file, mut others) in kept {
+                others.retain(|other| !deleted.contains(other));
+                if file.is_some() || !others.is_empty() {
+                    referenced.push((task, file, others));
+                    continue;
+                }
+                let text = format!("would delete {}\n", delete::description(&task));
+                let json = json!({"dry_run": true, "guid": task.guid, "name": task.name});
+                self.results.add(&text, &json)?;
+                deleted.insert(task.guid);
+            }
+            kept = referenced;
+            if deleted.len() == before {
+                break;
+            }
+        }
+        self.deleted = deleted.len();
+        for (task, file, others) in kept {
+            let other = others.first();
+            let referring = match (&file, other) {
+                (Some(file), _) => sanitize(file),
+                (None, other) => format!("task {}", other.map_or("", String::as_str)),
+            };
+            let line = delete::description(&task);
+            let text = format!("would keep {line}: a step of {referring} refers to it");
             let json = json!({
                 "dry_run": true, "guid": task.guid, "name": task.name, "referring_file": file,
+                "referring_task": other,
             });
-            match file {
-                None => {
-                    self.deleted += 1;
-                    self.results.add(&format!("would delete {line}\n"), &json)?;
-                }
-                Some(file) => {
-                    let file = sanitize(&file);
-                    let text = format!("would keep {line}: a step of {file} refers to it");
-                    self.results.add_failure(&text, &json)?;
-                }
-            }
+            self.results.add_failure(&text, &json)?;
         }
         Ok(())
+    }
+
+    /// The other tasks with steps that refer to a task.
+    async fn referring_tasks(&self, task: &str) -> Result<Vec<String>, CallError> {
+        let message = ListReferencesRequest {
+            task: task.to_owned(),
+            page_size: PAGE_SIZE,
+            ..ListReferencesRequest::default()
+        };
+        let references = self.client.list(message, |page| page.references).await?;
+        let subtasks = references
+            .into_iter()
+            .filter(|it| it.kind() == ReferenceKind::Subtask);
+        let tasks = subtasks.filter_map(|it| Some(it.place?.task));
+        Ok(tasks.filter(|other| other != task).collect())
     }
 
     /// Prints which tasks of the account are not in the directory.
