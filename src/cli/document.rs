@@ -22,6 +22,12 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 /// A byte-order mark, with which some editors begin a file.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
+/// What serde_json says about a `\u` escape of half of a surrogate pair.
+const SURROGATE_ERRORS: [&str; 2] = [
+    "lone leading surrogate in hex escape",
+    "unexpected end of hex escape",
+];
+
 /// Reads a document. Unknown or repeated fields, and numbers that would be rounded, are errors.
 pub(super) fn parse(text: &str) -> Result<TaskDocument, String> {
     let text = text.trim_start_matches(BYTE_ORDER_MARK);
@@ -39,7 +45,11 @@ pub(super) fn parse(text: &str) -> Result<TaskDocument, String> {
                     path if error.is_data() && path != "." => format!("{path}: "),
                     _ => String::new(),
                 };
-                no_guide(&format!("{path}{error}"))
+                let problem = error.to_string();
+                let problem = SURROGATE_ERRORS.iter().fold(problem, |problem, known| {
+                    problem.replace(known, "a text has half of a surrogate pair")
+                });
+                no_guide(&format!("{path}{problem}"))
             })?;
     let too_deep = || no_guide("it is nested too deeply");
     let root = ast(text).ok_or_else(too_deep)?;
