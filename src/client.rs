@@ -14,7 +14,7 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use http::uri::PathAndQuery;
-use rustls::crypto::ring;
+use rustls::{crypto::ring, pki_types::InvalidDnsNameError};
 use tonic::{
     Code, Request, Status,
     client::Grpc,
@@ -56,6 +56,9 @@ pub enum ConnectError {
     Credentials,
     #[error(transparent)]
     File(#[from] PemError),
+    /// The certificate and key do not match, or one of them is malformed.
+    #[error("EXPERTISE_CLIENT_CERT_FILE and EXPERTISE_CLIENT_KEY_FILE cannot be used: {0}")]
+    CertificateOrKey(rustls::Error),
     #[error("TLS cannot be used: {0}")]
     Tls(&'static str),
     #[error("{0}")]
@@ -66,7 +69,11 @@ impl ConnectError {
     /// Whether the server cannot be called until a setting is changed.
     pub(crate) fn is_wrong_setting(&self) -> bool {
         match self {
-            Self::Address(_) | Self::Credentials | Self::File(_) | Self::Tls(_) => true,
+            Self::Address(_)
+            | Self::Credentials
+            | Self::File(_)
+            | Self::CertificateOrKey(_)
+            | Self::Tls(_) => true,
             Self::Unreachable(_) => false,
         }
     }
@@ -86,14 +93,14 @@ pub(crate) fn endpoint(server: &str, trust: &Trust) -> Result<Endpoint, ConnectE
     // tonic uses the provider of the process. A provider that is already installed stays.
     let _ = ring::default_provider().install_default();
     endpoint.tls_config(tls(trust)?).map_err(|error| {
-        let reason = connect_error::root_cause(&error).downcast_ref();
-        ConnectError::Tls(match reason {
-            Some(rustls::Error::InconsistentKeys(_)) => {
-                "the client's certificate and key do not belong together"
+        let cause = connect_error::root_cause(&error);
+        match cause.downcast_ref::<rustls::Error>() {
+            Some(error) => ConnectError::CertificateOrKey(error.clone()),
+            None if cause.is::<InvalidDnsNameError>() => {
+                ConnectError::Tls("the host of the URL is neither a name nor an IP address")
             }
-            Some(rustls::Error::InvalidCertificate(_)) => "a certificate is malformed",
-            Some(_) | None => "a certificate or key is malformed or of an unsupported kind",
-        })
+            None => ConnectError::Tls("the system has no CA certificates: set --ca-file"),
+        }
     })
 }
 

@@ -65,7 +65,7 @@ pub struct Trust {
     #[arg(env, value_parser = value::existing_file)]
     pub client_key_file: Option<PathBuf>,
     /// The name that the server's certificate must be valid for [default: the host of the URL]
-    #[arg(env, value_name = "NAME", value_parser = value::text)]
+    #[arg(env, value_name = "NAME", value_parser = value::server_name)]
     pub server_name: Option<String>,
 }
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use http::{HeaderValue, Uri};
+use rustls::pki_types::ServerName;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use url::Url;
 
@@ -200,6 +201,14 @@ pub fn text(text: &str) -> Result<String, &'static str> {
     match text.is_empty() {
         true => Err("left out, or set to a value"),
         false => Ok(text.to_owned()),
+    }
+}
+
+/// The name of a server in its certificate.
+pub fn server_name(text: &str) -> Result<String, &'static str> {
+    match ServerName::try_from(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("a host name or an IP address"),
     }
 }
 

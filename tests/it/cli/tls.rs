@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+
 use crate::{
     command::{Command, command},
     kit::{
@@ -194,6 +197,40 @@ fn a_server_that_asks_for_a_certificate_gets_one() {
         .env("EXPERTISE_CLIENT_CERT_FILE", &cert)
         .run();
     assert!(half.failure(2).contains("EXPERTISE_CLIENT_KEY_FILE"));
+}
+
+#[test]
+fn an_unusable_client_certificate_is_named_by_its_settings() {
+    let clients = Authority::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let ca = write(directory.path(), "ca.pem", clients.pem());
+    let pair = clients.make("client");
+    let other = clients.make("client");
+    let key = write(directory.path(), "key.pem", &pair.key);
+    for (cert, reason) in [
+        (other.cert, "KeyMismatch"),
+        (version_1(&pair.cert), "certificate"),
+    ] {
+        let cert = write(directory.path(), "cert.pem", &cert);
+        let list = command(&["list", "--account=demo", "--server=https://localhost:1"])
+            .env("EXPERTISE_CA_FILE", &ca)
+            .env("EXPERTISE_CLIENT_CERT_FILE", &cert)
+            .env("EXPERTISE_CLIENT_KEY_FILE", &key);
+        let settings = "EXPERTISE_CLIENT_CERT_FILE and EXPERTISE_CLIENT_KEY_FILE cannot be used";
+        list.run().fails_with(2, &[settings, reason]);
+    }
+}
+
+/// A certificate in PEM as X.509 version 1.
+fn version_1(pem: &str) -> String {
+    let der = CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
+    let mut der = der.to_vec();
+    let version = [0xa0, 3, 2, 1, 2];
+    let mut windows = der.windows(version.len());
+    let at = windows.position(|it| it == version).expect("version 3");
+    der[at + 4] = 0;
+    let text = STANDARD.encode(der);
+    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
 }
 
 #[tokio::test]
