@@ -1,11 +1,21 @@
 //! Database URLs, which are displayed without passwords.
 
-use std::{env, fmt, num::NonZeroU16, path::PathBuf, str::FromStr};
+use std::{
+    env, fmt, fs,
+    num::NonZeroU16,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
-use url::Url;
+use url::{Position, Url};
 
-use super::{MASK, read::wrong};
+use super::{
+    MASK,
+    read::{unset, wrong},
+};
+use crate::pem::{self, PemError};
 
 /// The database to use. `Debug` never shows a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +65,7 @@ impl DatabaseUrl {
         }
     }
 
-    /// The problems with variables of PostgreSQL, one per line.
+    /// The problems with the connection parameters, one per line.
     pub(super) fn faults(&self) -> Vec<String> {
         match self {
             Self::SqliteFile(_) | Self::SqliteMemory => Vec::new(),
@@ -69,9 +79,11 @@ const PUBLIC_PARAMETERS: &str = "application_name, dbname, host, hostaddr, port,
     ssl-key, ssl-mode, ssl-root-cert, sslcert, sslkey, sslmode, sslrootcert, \
     statement-cache-capacity, user";
 /// What a PostgreSQL URL must be.
-const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, and \
-    user and password percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
+const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host, a port from 1 to \
+    65535, and user and password percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
 const SSL_MODES: &str = "disable, allow, prefer, require, verify-ca or verify-full";
+/// The beginning of an inline PEM instead of a path.
+const INLINE_PEM: &str = "-----BEGIN ";
 
 /// A PostgreSQL URL, password included, which `Debug` never shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,19 +99,29 @@ impl PostgresUrl {
     /// Also refuses what the driver would ignore. For example, a misspelled `sslmode` would connect
     /// without TLS.
     fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).ok();
-        let url = url.filter(|url| !has_stray_password(url)).ok_or(FORM)?;
+        let url = Url::parse(text).map_err(|_| FORM)?;
+        let is_list = |hosts: &str| hosts.contains(',');
+        let mut parameters = url.query_pairs();
+        if has_stray_password(&url)
+            || url.host_str().is_some_and(is_list)
+            || parameters.any(|(name, value)| name == "host" && is_list(&value))
+        {
+            return Err(FORM.to_owned());
+        }
         if !url.query_pairs().all(|(name, _)| is_known(&name)) {
             return Err(format!(
                 "a URL with known parameters only: options, password, {PUBLIC_PARAMETERS}"
             ));
         }
+        let valid = format!(
+            "a URL with valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr an IP \
+             address, and statement-cache-capacity a number"
+        );
+        let is_encoded = url[Position::BeforeUsername..Position::BeforeHost].contains('%');
         match PgConnectOptions::from_str(url.as_str()) {
             Ok(_) => Ok(Self(url)),
-            Err(_) => Err(format!(
-                "{FORM}; sslmode is {SSL_MODES}, hostaddr an IP address, and \
-                 statement-cache-capacity a number"
-            )),
+            Err(_) if is_encoded => Err(format!("{FORM}; and {valid}")),
+            Err(_) => Err(valid),
         }
     }
 
@@ -125,28 +147,87 @@ impl PostgresUrl {
         }
     }
 
-    /// Variables that the driver uses for this URL, but ignores if their values are wrong. An empty
-    /// variable counts as unset.
+    /// A password file that the driver ignores because other users have permissions on it. `None`
+    /// if the URL or `PGPASSWORD` has the password.
+    pub fn ignored_password_file(&self) -> Option<PathBuf> {
+        let has_password = self.0.password().is_some() || self.parameter(&["password"]).is_some();
+        if has_password || env::var_os("PGPASSWORD").is_some() {
+            return None;
+        }
+        let named = env::var_os("PGPASSFILE").map(PathBuf::from);
+        let of_home = env::home_dir().map(|home| home.join(".pgpass"));
+        named.into_iter().chain(of_home).find(|file| {
+            let metadata = fs::metadata(file);
+            metadata.is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+        })
+    }
+
+    /// Whether the URL has a password with a `%`.
+    pub fn has_encoded_password(&self) -> bool {
+        self.0.password().is_some_and(|it| it.contains('%'))
+    }
+
+    /// The last parameter with any of these names, and its name.
+    fn parameter(&self, names: &[&str]) -> Option<(String, String)> {
+        let pairs = self.0.query_pairs();
+        let (name, value) = pairs.filter(|(name, _)| names.contains(&&**name)).last()?;
+        Some((format!("{name} in EXPERTISE_DATABASE_URL"), value.into()))
+    }
+
+    /// The value that the driver uses, and the name of its parameter, or else of its variable. An
+    /// empty variable counts as unset.
+    fn find(&self, names: &[&str], variable: &str) -> Option<(String, String)> {
+        let value = || env::var(variable).ok().filter(|value| !value.is_empty());
+        self.parameter(names)
+            .or_else(|| Some((variable.to_owned(), value()?)))
+    }
+
+    /// Values that the driver would ignore, and TLS files that it could not use.
     fn faults(&self) -> Vec<String> {
-        let has = |names: &[&str]| self.0.query_pairs().any(|(it, _)| names.contains(&&*it));
         let mut faults = Vec::new();
-        if !has(&["sslmode", "ssl-mode"]) {
-            faults.extend(wrong_variable::<PgSslMode>("PGSSLMODE", SSL_MODES));
+        let mut mode = PgSslMode::default();
+        if let Some((name, value)) = self.find(&["sslmode", "ssl-mode"], "PGSSLMODE") {
+            match value.parse() {
+                Ok(given) => mode = given,
+                Err(_) => faults.push(wrong(name, value, SSL_MODES)),
+            }
         }
-        if self.0.port().is_none() && !has(&["port"]) {
-            faults.extend(wrong_variable::<NonZeroU16>(
-                "PGPORT",
-                "a port from 1 to 65535",
-            ));
+        if let Some((name, value)) = self.find(&["port"], "PGPORT")
+            && self.0.port().is_none()
+            && value.parse::<NonZeroU16>().is_err()
+        {
+            faults.push(wrong(name, value, "a port from 1 to 65535"));
         }
+        if matches!(mode, PgSslMode::Disable | PgSslMode::Allow) {
+            return faults;
+        }
+        let certificate = self.find(&["sslcert", "ssl-cert"], "PGSSLCERT");
+        let key = self.find(&["sslkey", "ssl-key"], "PGSSLKEY");
+        let missing = match (&certificate, &key) {
+            (Some((given, _)), None) => Some(("PGSSLKEY", "sslkey", given)),
+            (None, Some((given, _))) => Some(("PGSSLCERT", "sslcert", given)),
+            (Some(_), Some(_)) | (None, None) => None,
+        };
+        if let Some((variable, parameter, given)) = missing {
+            let expected = format!("set too, or {parameter} in the URL, because {given} is set");
+            faults.push(unset(variable, expected));
+            return faults;
+        }
+        // The driver only reads the root certificates to verify the server's certificate.
+        let verifies = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
+        let roots = self.find(&["sslrootcert", "ssl-root-cert", "ssl-ca"], "PGSSLROOTCERT");
+        type Read = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
+        let files: [(_, Read); 3] = [
+            (roots.filter(|_| verifies), pem::ca_certificates),
+            (certificate, pem::chain),
+            (key, pem::key),
+        ];
+        faults.extend(files.into_iter().filter_map(|(file, read)| {
+            let (name, path) = file.filter(|(_, path)| !path.starts_with(INLINE_PEM))?;
+            Some(read(Path::new(&path), &name).err()?.to_string())
+        }));
         faults
     }
-}
-
-fn wrong_variable<T: FromStr>(variable: &str, expected: &str) -> Option<String> {
-    let value = env::var(variable).ok().filter(|value| !value.is_empty())?;
-    let parsed = value.parse::<T>();
-    parsed.is_err().then(|| wrong(variable, value, expected))
 }
 
 fn is_public(parameter: &str) -> bool {
@@ -181,16 +262,14 @@ pub(super) fn mask(text: &str) -> String {
     if url.password().is_some() && url.set_password(Some(MASK)).is_err() {
         return MASK.to_owned();
     }
-    // Another parameter may be a secret, or a part of one that contains a `&`.
-    let is_shown = |pair: &&str| {
-        pair.split_once('=')
-            .is_some_and(|(name, _)| is_public(name))
+    let shown = |pair: &str| match pair.split_once('=') {
+        Some((name, _)) if is_public(name) => pair.to_owned(),
+        Some((name, _)) if is_known(name) => format!("{name}={MASK}"),
+        // It may be part of a password that contains a `&`.
+        Some(_) | None => MASK.to_owned(),
     };
-    let query = url.query().map(|query| {
-        let pairs = query.split('&');
-        let shown = pairs.map(|pair| if is_shown(&pair) { pair } else { MASK });
-        shown.collect::<Vec<_>>().join("&")
-    });
+    let query = url.query().map(|query| query.split('&').map(shown));
+    let query = query.map(|pairs| pairs.collect::<Vec<_>>().join("&"));
     url.set_query(query.as_deref());
     url.into()
 }
@@ -207,8 +286,8 @@ mod tests {
         sqlite::memory: sqlite::memory: sqlite::memory:
         sqlite://:memory: sqlite://:memory: sqlite::memory:
         postgres://ann:secret@db:5432/e?sslmode=require postgres://ann:****@db:5432/e?sslmode=require postgres://db:5432/e
-        postgresql://db/e?user=ann&password=secret postgresql://db/e?user=ann&**** postgres://db:5432/e
-        postgres://db/e?options=-c%20x%3Dsecret&options[a]=b postgres://db/e?****&**** postgres://db:5432/e
+        postgresql://db/e?user=ann&password=secret postgresql://db/e?user=ann&password=**** postgres://db:5432/e
+        postgres://db/e?options=-c%20x%3Dsecret&options[a]=b postgres://db/e?options=****&options[a]=**** postgres://db:5432/e
         postgres://ann@[::1]:5432/e postgres://ann@[::1]:5432/e postgres://[::1]:5432/e
         postgres://ann:sec@ret@db/e postgres://ann:****@db/e postgres://db:5432/e
         postgres:///e?host=/run/postgresql postgres:///e?host=/run/postgresql postgres:///e?host=/run/postgresql&port=5432

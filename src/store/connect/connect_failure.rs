@@ -14,14 +14,14 @@ const TOO_MANY_CONNECTIONS: &str = "53300";
 const TEMPORARY_REFUSALS: [&str; 4] = ["timeout", "server", "too many", "no more connections"];
 /// SQLSTATE invalid_catalog_name.
 const NO_DATABASE: &str = "3D000";
+/// SQLSTATE invalid_password.
+const WRONG_PASSWORD: &str = "28P01";
 /// SQLSTATE protocol_violation, which PgBouncer uses for every refusal.
 const PGBOUNCER: &str = "08P01";
 
 pub const NO_ANSWER: &str =
     "it did not respond in time: check that it runs and has free connections";
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
-const UNUSABLE_FILE: &str = "a TLS file of the URL cannot be read or has the wrong content: check \
-    sslrootcert, or sslcert and sslkey, which must be set together";
 const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server \
     behind a proxy or load balancer";
 
@@ -55,13 +55,23 @@ pub fn connect_error(
     let address = format!("EXPERTISE_DATABASE_URL names {}", url.address());
     let Failure { why, may_pass } = connect_failure(options, err);
     if may_pass {
-        return OpenError::Unreachable(format!("{address}, which cannot be reached: {why}").into());
+        let message = format!("{address}, which cannot be reached: {why}");
+        return OpenError::Unreachable(message.into());
     }
-    let message = format!("{address}, which cannot be used: {why}").into();
-    match why == UNUSABLE_FILE {
-        true => OpenError::WrongSetting(message),
-        false => OpenError::Unusable(message),
-    }
+    let state = err.as_database_error().and_then(DatabaseError::code);
+    let hint = match url.ignored_password_file() {
+        _ if state.as_deref() != Some(WRONG_PASSWORD) => String::new(),
+        _ if url.has_encoded_password() => "; in the password of a URL, % begins an encoded \
+             character and stands itself as %25"
+            .to_owned(),
+        Some(file) => format!(
+            "; the password file {} is ignored because other users may access it: set its mode to \
+             600",
+            file.display()
+        ),
+        None => String::new(),
+    };
+    OpenError::unusable(format!("{address}, which cannot be used: {why}{hint}"))
 }
 
 pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure {
@@ -76,7 +86,9 @@ pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure
             permanent("the server offers no TLS: set it up there, or change sslmode in the URL")
         }
         sqlx::Error::Tls(_) => permanent(TLS_FAILED),
-        sqlx::Error::Configuration(_) => permanent(UNUSABLE_FILE),
+        sqlx::Error::Configuration(_) => {
+            permanent("sslcert and sslkey cannot be used: check both files")
+        }
         // The server closed the connection before it sent a byte. A proxy does this when its
         // PostgreSQL is down. The driver reads the missing response as a zero byte.
         sqlx::Error::Protocol(message) if message.contains("SSLRequest: 0x00 ") => {
@@ -151,7 +163,9 @@ fn network_failure(options: &PgConnectOptions, err: &io::Error) -> Failure {
         Kind::NotFound if is_socket => {
             temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
         }
-        Kind::NotFound | Kind::PermissionDenied => permanent(UNUSABLE_FILE),
+        Kind::NotFound | Kind::PermissionDenied => permanent(
+            "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
+        ),
         _ if err.to_string().contains("lookup address") => {
             temporary("the host name has no address: check the host")
         }
@@ -172,11 +186,10 @@ pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
              LIMIT",
         ),
         TOO_MANY_CONNECTIONS => temporary("it has no free connection: raise its max_connections"),
-        // invalid_password, invalid_authorization_specification
-        "28P01" | "28000" => permanent(
-            "it rejects the login: check user and password, and its pg_hba.conf; a password file must \
-             have mode 600, and a % in the password of a URL is %25",
-        ),
+        // 28000 is invalid_authorization_specification.
+        WRONG_PASSWORD | "28000" => {
+            permanent("it rejects the login: check user and password, and its pg_hba.conf")
+        }
         NO_DATABASE => {
             permanent("the database does not exist: create it with createdb, or use another")
         }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The line of a server that did not start on this database, and ended with this code.
-pub(super) fn refused(url: &str, code: i32) -> String {
+fn refused(url: &str, code: i32) -> String {
     let line = command(&["--listen=127.0.0.1:0"])
         .env("EXPERTISE_DATABASE_URL", url)
         .run()
@@ -188,23 +188,27 @@ fn a_wrong_password_is_named() {
 
 #[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_password_file_that_others_may_read_is_ignored() {
+fn a_password_file_that_others_may_read_is_named() {
     let cluster = cluster();
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join(".pgpass");
     fs::write(&file, "*:*:*:ann:right\n").expect("a file");
-    let migrate = || {
+    let migrate = |user: &str| {
         command(&["migrate"])
-            .env("EXPERTISE_DATABASE_URL", &url(cluster, "ann", "nothing"))
+            .env("EXPERTISE_DATABASE_URL", &url(cluster, user, "nothing"))
             .env("HOME", &home.path().display().to_string())
             .run()
             .failure(1)
     };
     let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode));
     set_mode(0o644).expect("it is set");
-    migrate().says(&["rejects the login", "a password file must have mode 600"]);
+    let ignored = format!("the password file {} is ignored", file.display());
+    let line = migrate("ann");
+    line.says(&["rejects the login", &ignored, "its mode to 600"]);
+    // The password of the URL is the wrong one.
+    assert!(!migrate("ann:secret").contains("password file"));
     set_mode(0o600).expect("it is set");
-    assert!(migrate().contains("the database does not exist"));
+    assert!(migrate("ann").contains("the database does not exist"));
 }
 
 #[test]

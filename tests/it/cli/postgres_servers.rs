@@ -4,7 +4,7 @@
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::databases::{assert_refused_with, block_on, cluster, refused, url};
+use super::databases::{assert_refused_with, block_on, cluster, url};
 use crate::{
     command::{Says, command},
     kit::postgres::execute,
@@ -63,27 +63,6 @@ fn what_is_wrong_with_a_certificate_is_named() {
         let url =
             format!("postgres://ann@localhost:{port}/e?sslmode=verify-full&sslrootcert={root}");
         assert_refused_with(&url, &["its certificate", part]);
-    }
-}
-
-#[test]
-fn a_tls_file_that_cannot_be_used_is_a_wrong_setting() {
-    let port = serve_tls(&Authority::new().make("localhost"));
-    for parameters in [
-        "sslmode=verify-full&sslrootcert=/no/such.pem",
-        "sslcert=/no/such.pem&sslkey=/no/such.key",
-        "sslcert=/no/such.pem",
-        "sslkey=/no/such.key",
-    ] {
-        let line = refused(
-            &format!("postgres://ann@localhost:{port}/e?{parameters}"),
-            2,
-        );
-        line.says(&[
-            "EXPERTISE_DATABASE_URL names",
-            "a TLS file of the URL",
-            "check sslrootcert, or sslcert and sslkey",
-        ]);
     }
 }
 
