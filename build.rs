@@ -64,7 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rustc-env=BUILD_COMMIT={}", commit.trim());
     let profile = env::var("PROFILE")?;
     set_flags_of_ignored_tests(&profile);
-    // The tests start this binary thousands of times. Relocating it takes a fifth of each start.
+    // The tests start this binary thousands of times. Relocating it would take a fifth of each start,
+    // so it is not position-independent.
     let system = (
         env::var("CARGO_CFG_TARGET_OS")?,
         env::var("CARGO_CFG_TARGET_ENV")?,

@@ -57,7 +57,7 @@ pub enum ConnectError {
     #[error(transparent)]
     File(#[from] PemError),
     /// The certificate and key do not match, or one of them is malformed.
-    #[error("EXPERTISE_CLIENT_CERT_FILE and EXPERTISE_CLIENT_KEY_FILE cannot be used: {0}")]
+    #[error("EXPERTISE_CLIENT_CERT_FILE and EXPERTISE_CLIENT_KEY_FILE cannot be used: {}", pem::why_unusable(.0))]
     CertificateOrKey(rustls::Error),
     #[error("TLS cannot be used: {0}")]
     Tls(&'static str),

@@ -15,7 +15,7 @@ use crate::files;
 #[error("{setting} is {path:?}: it must be {expected}: {reason}")]
 pub struct PemError {
     /// The setting that names the file.
-    pub setting: &'static str,
+    pub setting: String,
     pub path: String,
     /// What the file must hold.
     pub expected: &'static str,
@@ -27,16 +27,16 @@ pub struct PemError {
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// What a file holds, and its text.
-type Read<T> = Result<(T, Vec<u8>), PemError>;
+type Parsed<T> = Result<(T, Vec<u8>), PemError>;
 
 /// A certificate and its intermediates.
-pub(crate) fn chain(path: &Path, setting: &'static str) -> Read<Vec<CertificateDer<'static>>> {
+pub(crate) fn chain(path: &Path, setting: &str) -> Parsed<Vec<CertificateDer<'static>>> {
     let expected = "certificates in PEM, beginning with the one that the key belongs to";
     read(path, setting, expected, certificates)
 }
 
 /// A private key.
-pub(crate) fn key(path: &Path, setting: &'static str) -> Read<PrivateKeyDer<'static>> {
+pub(crate) fn key(path: &Path, setting: &str) -> Parsed<PrivateKeyDer<'static>> {
     read(path, setting, "a private key in PEM", |text| {
         let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
         PrivateKeyDer::from_pem_slice(text).map_err(|_| match is_encrypted {
@@ -47,7 +47,7 @@ pub(crate) fn key(path: &Path, setting: &'static str) -> Read<PrivateKeyDer<'sta
 }
 
 /// Certificates of CAs.
-pub(crate) fn ca_certificates(path: &Path, setting: &'static str) -> Read<RootCertStore> {
+pub(crate) fn ca_certificates(path: &Path, setting: &str) -> Parsed<RootCertStore> {
     read(path, setting, "CA certificates in PEM", |text| {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(text)? {
@@ -68,12 +68,12 @@ fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static st
 
 fn read<T>(
     path: &Path,
-    setting: &'static str,
+    setting: &str,
     expected: &'static str,
     parse: impl Fn(&[u8]) -> Result<T, &'static str>,
-) -> Read<T> {
+) -> Parsed<T> {
     let wrong = |reason: String| PemError {
-        setting,
+        setting: setting.to_owned(),
         path: path.display().to_string(),
         expected,
         reason,
@@ -81,4 +81,16 @@ fn read<T>(
     let text = files::read(path).map_err(|error| wrong(error.to_string()))?;
     let parsed = parse(&text).map_err(|reason| wrong(reason.to_owned()))?;
     Ok((parsed, text))
+}
+
+/// Why a certificate and its key cannot be used. The texts of rustls are about the certificate of a
+/// peer.
+pub(crate) fn why_unusable(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InconsistentKeys(_) => "the certificate and the key do not belong together",
+        rustls::Error::InvalidCertificate(_) => {
+            "the certificate is malformed, or not of X.509 version 3"
+        }
+        _ => "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519",
+    }
 }

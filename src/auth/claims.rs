@@ -19,7 +19,7 @@ use crate::domain::ids::AccountId;
 /// The tolerated clock difference, in seconds.
 const LEEWAY: u64 = 30;
 
-/// What the claims must be that `jsonwebtoken` checks.
+/// The requirements that `jsonwebtoken` checks.
 pub(super) fn validation(algorithm: Algorithm, config: &TokenConfig) -> Validation {
     let mut validation = Validation::new(algorithm);
     validation.set_required_spec_claims(&["exp", "iss", "aud"]);
@@ -37,7 +37,7 @@ pub(super) fn rejection(error: &Error, config: &TokenConfig) -> Rejection {
         "aud" => format!("{:?}, or a list that contains it", config.audience),
         _ => "a number of seconds since 1970".to_owned(),
     };
-    let another = |claim, problem| wrong(claim, problem, expected(claim));
+    let wrong_claim = |claim, problem| wrong(claim, problem, expected(claim));
     match error.kind() {
         ErrorKind::InvalidSignature | ErrorKind::InvalidAlgorithm => {
             refuse("its signature was not made with the key")
@@ -48,10 +48,10 @@ pub(super) fn rejection(error: &Error, config: &TokenConfig) -> Rejection {
             "the claims must be a JSON object without repeated names, with a string as `sub` and \
              numbers as `exp` and `nbf`",
         ),
-        ErrorKind::MissingRequiredClaim(claim) => another(claim, "is missing or malformed"),
-        ErrorKind::InvalidClaimFormat(claim) => another(claim, "is malformed"),
-        ErrorKind::InvalidIssuer => another("iss", "is another issuer"),
-        ErrorKind::InvalidAudience => another("aud", "is another audience"),
+        ErrorKind::MissingRequiredClaim(claim) => wrong_claim(claim, "is missing or malformed"),
+        ErrorKind::InvalidClaimFormat(claim) => wrong_claim(claim, "is malformed"),
+        ErrorKind::InvalidIssuer => wrong_claim("iss", "is another issuer"),
+        ErrorKind::InvalidAudience => wrong_claim("aud", "is another audience"),
         ErrorKind::ExpiredSignature => {
             explain("its claim exp has passed", "the token has expired (`exp`)")
         }
@@ -63,10 +63,11 @@ pub(super) fn rejection(error: &Error, config: &TokenConfig) -> Rejection {
     }
 }
 
-/// The other claims. They may have any type, so that an error can name the claim. `null` counts as
+/// The claims that `jsonwebtoken` does not check, or not completely. They may have any type, so that an error can name the claim. `null` counts as
 /// missing. A repeated claim is refused.
 #[derive(Deserialize)]
 pub(super) struct Claims {
+    iss: Option<Value>,
     sub: Option<Value>,
     account_id: Option<Value>,
     scope: Option<Value>,
@@ -74,6 +75,8 @@ pub(super) struct Claims {
 
 impl Claims {
     pub fn caller(&self) -> Result<Caller, Rejection> {
+        // `jsonwebtoken` also accepts a list, which RFC 7519 does not allow.
+        string("iss", &self.iss, "one issuer")?;
         let expected = "1 to 256 bytes without control characters";
         let subject = Subject::parse(string("sub", &self.sub, expected)?)
             .ok_or_else(|| wrong("sub", "is not allowed", expected))?;

@@ -128,7 +128,7 @@ impl Verifier<Vec<u8>> for WithRing<DecodingKey> {
 /// Signs a token that is valid until it expires.
 pub fn sign(tokens: &TokenConfig, grant: &TokenGrant) -> Result<String, KeyError> {
     install();
-    // A clock before 1970 counts as 1970, like in checks of tokens.
+    // A clock before 1970 counts as 1970.
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.unwrap_or_default().as_secs();
     let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();
@@ -142,7 +142,7 @@ pub fn sign(tokens: &TokenConfig, grant: &TokenGrant) -> Result<String, KeyError
         "exp": now.saturating_add(grant.expires.as_secs()),
     });
     let token = signing_keys(&tokens.key).and_then(|keys| {
-        // A key signs only for its own type.
+        // Signing fails for an algorithm of another type.
         let mut keys = keys.into_iter();
         keys.find_map(|(algorithm, key)| encode(&Header::new(algorithm), &claims, &key).ok())
             .ok_or_else(|| UNUSABLE_KEY.to_owned())
@@ -157,7 +157,8 @@ fn signing_keys(source: &KeySource) -> Result<Vec<(Algorithm, EncodingKey)>, Str
         KeySource::Secret(text) => Ok(secret(text.expose().as_bytes())),
         KeySource::SecretFile(path) => Ok(secret(&read_secret(path)?)),
         KeySource::PrivateKeyFile(path) => {
-            let (key, _) = pem::key(path, source.setting()).map_err(|error| error.reason)?;
+            let (key, _) = pem::key(path, source.setting())
+                .map_err(|error| format!("it must be {}: {}", error.expected, error.reason))?;
             let der = key.secret_der();
             Ok(vec![
                 (Algorithm::RS256, EncodingKey::from_rsa_der(der)),

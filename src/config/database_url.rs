@@ -216,15 +216,17 @@ impl PostgresUrl {
         // The driver only reads the root certificates to verify the server's certificate.
         let verifies = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
         let roots = self.find(&["sslrootcert", "ssl-root-cert", "ssl-ca"], "PGSSLROOTCERT");
-        type Read = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
-        let files: [(_, Read); 3] = [
-            (roots.filter(|_| verifies), pem::ca_certificates),
-            (certificate, pem::chain),
-            (key, pem::key),
+        type Check = fn(&Path, &str) -> Result<(), PemError>;
+        let files: [(_, Check); 3] = [
+            (roots.filter(|_| verifies), |path, name| {
+                pem::ca_certificates(path, name).map(drop)
+            }),
+            (certificate, |path, name| pem::chain(path, name).map(drop)),
+            (key, |path, name| pem::key(path, name).map(drop)),
         ];
-        faults.extend(files.into_iter().filter_map(|(file, read)| {
+        faults.extend(files.into_iter().filter_map(|(file, check)| {
             let (name, path) = file.filter(|(_, path)| !path.starts_with(INLINE_PEM))?;
-            Some(read(Path::new(&path), &name).err()?.to_string())
+            Some(check(Path::new(&path), &name).err()?.to_string())
         }));
         faults
     }

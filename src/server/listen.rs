@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt};
-use rlimit::increase_nofile_limit;
+use rlimit::{Resource, increase_nofile_limit};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -57,7 +57,8 @@ impl ConnectionLimit {
     /// raises its limit of descriptors.
     pub fn within_descriptors(reserved_connections: usize) -> Self {
         let reserved = RESERVED_DESCRIPTORS + reserved_connections as u64;
-        let descriptors = increase_nofile_limit(MAX_DESCRIPTORS).unwrap_or(MAX_DESCRIPTORS);
+        let current = || Resource::NOFILE.get_soft().unwrap_or(MAX_DESCRIPTORS);
+        let descriptors = increase_nofile_limit(MAX_DESCRIPTORS).unwrap_or_else(|_| current());
         let max = descriptors.saturating_sub(reserved) as usize;
         let max = max.clamp(1, MAX_CONNECTIONS);
         Self::new(max, "check the limit of open files")

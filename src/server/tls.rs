@@ -31,7 +31,7 @@ pub enum TlsError {
     #[error("{}", Vec::from_iter(.0.iter().map(ToString::to_string)).join("; "))]
     Files(Vec<PemError>),
     /// The certificate and key do not match, or one of them is malformed.
-    #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {0}")]
+    #[error("EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: {}", pem::why_unusable(.0))]
     CertificateOrKey(#[from] rustls::Error),
 }
 

@@ -1,10 +1,15 @@
-//! Secrets, and public keys in PEM and in JSON Web Key Sets.
+//! Secrets, and public keys in PEM and in JSON Web Key Sets. ring checks a key only when it
+//! verifies a signature, so this module refuses unusable keys.
 
 use std::{ops::RangeInclusive, sync::Arc};
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind,
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse},
+};
+use ring::{
+    agreement::{ECDH_P256, EphemeralPrivateKey, UnparsedPublicKey, agree_ephemeral},
+    rand::SystemRandom,
 };
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::Deserialize;
@@ -26,8 +31,6 @@ use super::Key;
 const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
 /// Bytes around the modulus in DER (RFC 8017, appendix A.1.1), with the usual exponents.
 const DER_OVERHEAD_BYTES: usize = 14;
-/// Both coordinates, after a byte that says so.
-const P256_BYTES: usize = 65;
 const ED25519_BYTES: usize = 32;
 
 pub(super) fn secret_key(secret: &[u8]) -> Arc<Key> {
@@ -45,7 +48,8 @@ fn key(id: Option<String>, algorithm: Algorithm, decoding: DecodingKey) -> Arc<K
 /// Reads the public key of a PEM file.
 pub(super) fn public_key(text: &[u8]) -> Result<Arc<Key>, &'static str> {
     let mut keys = SubjectPublicKeyInfoDer::pem_slice_iter(text);
-    let (Some(Ok(der)), None) = (keys.next(), keys.next()) else {
+    let has_private = String::from_utf8_lossy(text).contains("PRIVATE KEY-----");
+    let (Some(Ok(der)), None, false) = (keys.next(), keys.next(), has_private) else {
         return Err(
             "it does not have exactly one PUBLIC KEY block: `openssl pkey -in FILE -pubout` writes \
              one from a private key, and `openssl x509 -in FILE -noout -pubkey` from a certificate; \
@@ -135,15 +139,25 @@ fn without_leading_zeros(number: &[u8]) -> &[u8] {
     number.get(zeros..).unwrap_or_default()
 }
 
-/// Whether the key has a size that ring accepts. ring refuses other faults when it verifies a signature,
-/// but anyone can sign for the Ed25519 point of zeros.
+/// Whether the key passes the checks that are possible without a signature. Most Ed25519 points that are
+/// off the curve are not noticed.
 fn is_usable(algorithm: Algorithm, key: &DecodingKey) -> bool {
+    let is_odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
     match (algorithm, key.kind()) {
-        (_, DecodingKeyKind::RsaModulusExponent { n, .. }) => MODULUS_BYTES.contains(&n.len()),
+        (_, DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            MODULUS_BYTES.contains(&n.len()) && is_odd(n) && is_odd(e) && *e != [1]
+        }
         (Algorithm::RS256, DecodingKeyKind::SecretOrDer(der)) => {
             MODULUS_BYTES.contains(&der.len().saturating_sub(DER_OVERHEAD_BYTES))
         }
-        (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => point.len() == P256_BYTES,
+        // ring checks points only in key agreements.
+        (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
+            let own = EphemeralPrivateKey::generate(&ECDH_P256, &SystemRandom::new());
+            let agreed =
+                |own| agree_ephemeral(own, &UnparsedPublicKey::new(&ECDH_P256, point), |_| ());
+            own.and_then(agreed).is_ok()
+        }
+        // Anyone can sign for the point of zeros.
         (_, DecodingKeyKind::SecretOrDer(point)) => {
             point.len() == ED25519_BYTES && point.iter().any(|byte| *byte != 0)
         }

@@ -36,6 +36,7 @@ aud 7 -> `aud` is missing or malformed
 aud ["expertise", 7] -> `aud` is missing or malformed
 iss "https://issuer.tes" -> it must be "https://issuer.test"
 iss ["https://issuer.tes"] -> it must be "https://issuer.test"
+iss ["https://issuer.test"] -> `iss` is not a string: it must be one issuer
 iss 7 -> `iss` is missing or malformed: it must be "https://issuer.test"
 iss - -> `iss` is missing
 exp - -> `exp` is missing

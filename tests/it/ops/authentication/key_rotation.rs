@@ -89,9 +89,9 @@ async fn start_and_spoil(signer: &Signer) -> Vec<(TestServer, TempDir)> {
     let cut = |path: &Path| replace(path, &set[..set.len() / 2]);
     let remove = |path: &Path| fs::remove_file(path).expect("a file");
     let empty = |path: &Path| replace(path, &key_set(&[]));
-    let mut short = signer.jwk("key");
-    short["x"] = json!("AAAA");
-    let malformed = |path: &Path| replace(path, &key_set(&[short.clone()]));
+    let mut off_curve = signer.jwk("key");
+    off_curve["x"] = off_curve["y"].clone();
+    let malformed = |path: &Path| replace(path, &key_set(&[off_curve.clone()]));
     let fifo = |path: &Path| {
         fs::remove_file(path).expect("a file");
         make_fifo(path);

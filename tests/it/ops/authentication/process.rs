@@ -155,7 +155,7 @@ fn a_private_key_of_another_kind_is_refused() {
         (public, "it has none"),
         ("hush".to_owned(), "it has none"),
     ] {
-        let start = "--private-key-file is \"private.pem\": ";
+        let start = "--private-key-file is \"private.pem\": it must be a private key in PEM: ";
         signed_with(&key).fails_with(2, &[start, reason]);
     }
 }
@@ -256,7 +256,8 @@ fn what_is_no_single_public_key_is_refused_with_what_to_do() {
     let directory = tempfile::tempdir().expect("a directory");
     let pair = Authority::new().make("issuer");
     let twice = generated(&rcgen::PKCS_ED25519).1.repeat(2);
-    for text in [pair.key, pair.cert, twice] {
+    let with_private = generated(&rcgen::PKCS_ED25519).1 + &pair.key;
+    for text in [pair.key, pair.cert, twice, with_private] {
         let file = certificates::write(directory.path(), "key.pem", &text);
         let args = ["--listen=127.0.0.1:0", "--auth=jwt"];
         let server = expertise(&args).env("EXPERTISE_JWT_PUBLIC_KEY_FILE", &file.to_string_lossy());

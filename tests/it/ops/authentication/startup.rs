@@ -79,8 +79,14 @@ async fn a_key_set_without_a_supported_key_is_refused() {
         (key_set(&[encryption]), "one is for another use"),
         (large, "it is larger than 1048576 bytes"),
     ];
-    let rsa = [rsa(255, 1, &[1, 0, 1]), rsa(1025, 1, &[1, 0, 1])];
-    let others = [p256(31), ed25519(31), ed25519(32)];
+    let rsa = [
+        rsa(255, 1, &[1, 0, 1]),
+        rsa(1025, 1, &[1, 0, 1]),
+        rsa(256, 2, &[1, 0, 1]),
+        rsa(256, 1, &[1, 0, 0]),
+        rsa(256, 1, &[1]),
+    ];
+    let others = [p256(31), p256(32), ed25519(31), ed25519(32)];
     let malformed = rsa.into_iter().chain(others);
     cases.extend(malformed.map(|key| (key_set(&[key]), "one is malformed")));
     for (text, reason) in &cases {
@@ -175,17 +181,18 @@ async fn invalid_tls_files_are_refused() {
         (cert(&garbage), "EXPERTISE_TLS_CERT_FILE is "),
         (
             cert(&broken),
-            "EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: ",
+            "EXPERTISE_TLS_CERT_FILE and EXPERTISE_TLS_KEY_FILE cannot be used: the certificate \
+             is malformed",
         ),
         (key(&nowhere), "EXPERTISE_TLS_KEY_FILE is "),
         (key(&garbage), "EXPERTISE_TLS_KEY_FILE is "),
         (
             key(&other),
-            "cannot be used: keys may not be consistent: KeyMismatch",
+            "cannot be used: the certificate and the key do not belong together",
         ),
         (
             key(&unusable),
-            "failed to parse private key as RSA, ECDSA, or EdDSA",
+            "cannot be used: the key is malformed, or not RSA of 2048",
         ),
         (
             key(&encrypted),
