@@ -157,7 +157,7 @@ impl Account {
             let call = self.call("AnalysisService/ListFindings", request.clone());
             let page = call.await?;
             found.extend(page["findings"].as_array().into_iter().flatten().cloned());
-            request["page_token"] = page["next_page_token"].clone();
+            request["page_token"] = page["nextPageToken"].clone();
             if request["page_token"].as_str().is_none_or(str::is_empty) {
                 return Ok(json!({"findings": found}));
             }
