@@ -194,7 +194,7 @@ impl Client {
         }
     }
 
-    /// What is on them.
+    /// The items of all pages.
     pub async fn list<R: List>(&self, request: R) -> Vec<R::Item> {
         let pages = self.pages(request).await.into_iter();
         pages.flat_map(R::items).collect()
