@@ -63,8 +63,8 @@ pub(super) fn rejection(error: &Error, config: &TokenConfig) -> Rejection {
     }
 }
 
-/// The claims that `jsonwebtoken` does not check, or not completely. They may have any type, so that an error can name the claim. `null` counts as
-/// missing. A repeated claim is refused.
+/// The claims that `jsonwebtoken` does not check, or not completely. They may have any type, so that an
+/// error can name the claim. `null` counts as missing. A repeated claim is refused.
 #[derive(Deserialize)]
 pub(super) struct Claims {
     iss: Option<Value>,
