@@ -322,6 +322,7 @@ async fn open_store(config: &Config) -> Result<Store, OpenError> {
         database: config.database.clone(),
         history: config.history.clone(),
         max_message_bytes: config.limits.max_message_bytes,
+        request_timeout: config.limits.request_timeout,
         guide_codec: grpc::GUIDE_CODEC,
     })
     .await

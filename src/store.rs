@@ -20,6 +20,7 @@ mod write;
 use std::{
     borrow::Cow,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use prometheus_client::registry::Registry;
@@ -57,6 +58,8 @@ pub struct Options {
     /// The maximum number of bytes of a message. Larger resources are not stored, because they
     /// could never be read.
     pub max_message_bytes: usize,
+    /// How long a call may take.
+    pub request_timeout: Duration,
     pub guide_codec: GuideCodec,
 }
 
@@ -115,6 +118,7 @@ impl Store {
             migrate: options.database.migrate,
             layout: TableLayout::Plain,
             serves: true,
+            call_timeout: options.request_timeout,
         };
         let mut connections = connect::connect(&options.database.url, &connect_options).await?;
         let (schema, address) = (schema(), options.database.url.address());

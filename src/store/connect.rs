@@ -41,6 +41,8 @@ pub struct ConnectOptions {
     /// Whether calls are served. If so, the database user needs permissions on all tables, and an
     /// unreachable PostgreSQL is retried forever.
     pub serves: bool,
+    /// How long a call may take.
+    pub call_timeout: Duration,
 }
 
 impl ConnectOptions {
@@ -51,6 +53,7 @@ impl ConnectOptions {
             migrate,
             layout: TableLayout::Plain,
             serves: false,
+            call_timeout: Duration::MAX,
         }
     }
 }

@@ -29,7 +29,8 @@ const MAX_READERS: u32 = 8;
 const ROW_BUFFER: usize = 1_024;
 /// The same for commands that read whole tables, where every row may have a large body.
 const COMMAND_ROW_BUFFER: usize = 1;
-/// How long a write waits for another process that holds the SQLite file.
+/// How long a statement waits for another process that locks the file, and a write for half of the time of a
+/// call at most.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long [`is_used`] waits for a process that is about to close the file.
 const USED_TIMEOUT: Duration = Duration::from_secs(1);
@@ -57,6 +58,7 @@ pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Pools, O
     let writing = settings()
         .filename(path)
         .create_if_missing(true)
+        .busy_timeout(BUSY_TIMEOUT.min(options.call_timeout / 2))
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("cache_size", WRITER_CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)

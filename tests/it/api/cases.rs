@@ -22,11 +22,11 @@ use notation::{Action, Case};
 /// Cases that are run at the same time.
 const AT_ONCE: usize = 8;
 
-/// A test for each file.
+/// A test for each file, with its databases.
 macro_rules! files {
-    ($($file:ident)+) => {
+    ($($file:ident on $databases:ident)+) => {
         $(
-            #[apply(on_both_databases)]
+            #[apply($databases)]
             async fn $file(client: Client) {
                 run(stringify!($file), client).await;
             }
@@ -45,27 +45,28 @@ macro_rules! files {
     };
 }
 
+// Those on one database only analyze guides, once they are loaded.
 files! {
-    absent_fields
-    conditions
-    external_ids
-    imports
-    linked_answers
-    linked_tasks
-    observations
-    options
-    preview_answers
-    preview_subtasks
-    preview_texts
-    preview_traces
-    preview_unanswered
-    preview_visibility
-    references
-    restores
-    subtasks
-    texts
-    updates
-    walkthroughs
+    absent_fields on on_both_databases
+    conditions on on_one_database
+    external_ids on on_both_databases
+    imports on on_both_databases
+    linked_answers on on_one_database
+    linked_tasks on on_both_databases
+    observations on on_one_database
+    options on on_one_database
+    preview_answers on on_one_database
+    preview_subtasks on on_both_databases
+    preview_texts on on_one_database
+    preview_traces on on_one_database
+    preview_unanswered on on_one_database
+    preview_visibility on on_one_database
+    references on on_both_databases
+    restores on on_both_databases
+    subtasks on on_both_databases
+    texts on on_one_database
+    updates on on_both_databases
+    walkthroughs on on_one_database
 }
 
 /// A document with steps in the notation.

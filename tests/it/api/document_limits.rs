@@ -248,7 +248,7 @@ async fn given_room_for(client: &Client, room: usize) -> Task {
     client.imported(document("Full", steps)).await
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_created_step_is_the_ten_thousandth_at_most(client: Client) {
     let full = given_room_for(&client, 1).await;
     let last = create_step_request(information_step(&full, "Last"))
@@ -289,7 +289,7 @@ async fn concurrent_steps_are_ten_thousand_at_most(client: Client) {
     assert_eq!(client.step_order(&full.guid).await.len(), 10_000);
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn kept_steps_count_for_an_import(client: Client) {
     let full = given_room_for(&client, 1).await;
     let keep = async |added: &[&str]| {
@@ -302,7 +302,7 @@ async fn kept_steps_count_for_an_import(client: Client) {
     assert_eq!(made.task.unwrap().steps.len(), 10_000);
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn wiring_steps_count_for_an_import(client: Client) {
     let guide = |listed: usize| {
         let mut steps = vec![document_step(StepType::Information, "one of many"); listed - 1];

@@ -2,7 +2,7 @@
 
 use crate::{api::import_task::example_guides, prelude::*};
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn the_example_guides_have_no_error(client: Client) {
     for (name, guide) in example_guides::guides() {
         let request = validation_of_document(guide.clone());
@@ -22,7 +22,7 @@ async fn the_example_guides_have_no_error(client: Client) {
 }
 
 /// With the first answer to each question, and with the last.
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn the_example_guides_end_without_undetermined_steps(client: Client) {
     for (name, document) in example_guides::guides() {
         let task = client.imported(document).await;

@@ -26,7 +26,7 @@ use crate::{
 };
 
 const WRITERS_OF_A_SERVER: usize = 3;
-const WRITES: usize = 20;
+const WRITES: usize = 14;
 /// Of a writer on the server whose statements are delayed.
 const SLOW_WRITES: usize = 6;
 /// How long each message between that server and the database takes.

@@ -156,9 +156,13 @@ async fn every_field_of_a_safe_call_is_repeated_with_another_value(_: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_request_id_is_done_once(client: Client) {
+async fn a_request_id_is_done_once_and_not_used_up_by_refused_calls(client: Client) {
     each_write(&client, REQUEST_ID, async |write| {
         let (call, id) = (write.call, unknown_guid());
+        for refused in write.refused() {
+            let refused = write.send(&with_id(&refused, &id)).await;
+            assert!(refused.is_err(), "{call}: {refused:?}");
+        }
         let first = write.accepts(&with_id(&write.request, &id)).await;
         rename_all(&write.fixture.client).await;
         let once = write.fixture.contents().await;
@@ -184,19 +188,6 @@ async fn a_request_id_is_done_once(client: Client) {
         write.assert_contents(&once, "is done again").await;
         let other = write.others().next().expect("another request");
         write.accepts(&with_id(&other, &unknown_guid())).await;
-    })
-    .await;
-}
-
-#[apply(on_both_databases)]
-async fn a_refused_call_does_not_use_up_its_request_id(client: Client) {
-    each_write(&client, REQUEST_ID, async |write| {
-        let id = unknown_guid();
-        for refused in write.refused() {
-            let refused = write.send(&with_id(&refused, &id)).await;
-            assert!(refused.is_err(), "{}: {refused:?}", write.call);
-        }
-        write.accepts(&with_id(&write.request, &id)).await;
     })
     .await;
 }
@@ -227,8 +218,14 @@ fn comparable(mut response: Value) -> String {
 }
 
 #[apply(on_both_databases)]
-async fn a_dry_run_shows_what_the_call_does_and_stores_nothing(client: Client) {
+async fn a_dry_run_shows_or_refuses_what_the_call_does_and_stores_nothing(client: Client) {
     each_write(&client, DRY_RUN, async |write| {
+        for refused in write.refused() {
+            let shown = write.send(&dry(&refused)).await.refused();
+            let done = write.send(&refused).await.refused();
+            let (shown, done) = (format!("{shown:?}"), format!("{done:?}"));
+            assert_eq!(shown, done, "{} {refused}", write.call);
+        }
         let request = match has(write.call, REQUEST_ID) {
             true => with_id(&write.request, &unknown_guid()),
             false => write.request.clone(),
@@ -242,19 +239,6 @@ async fn a_dry_run_shows_what_the_call_does_and_stores_nothing(client: Client) {
         let changed = write.fixture.contents().await != before;
         assert_eq!(changed, changes, "{}", write.call);
         assert_eq!(comparable(shown), comparable(done), "{}", write.call);
-    })
-    .await;
-}
-
-#[apply(on_both_databases)]
-async fn a_dry_run_is_refused_like_the_call(client: Client) {
-    each_write(&client, DRY_RUN, async |write| {
-        for refused in write.refused() {
-            let shown = write.send(&dry(&refused)).await.refused();
-            let done = write.send(&refused).await.refused();
-            let (shown, done) = (format!("{shown:?}"), format!("{done:?}"));
-            assert_eq!(shown, done, "{} {refused}", write.call);
-        }
     })
     .await;
 }

@@ -14,7 +14,7 @@ fn observations_of_forty(observations: usize) -> Vec<Step> {
     vec![linked_observation(&answers); observations]
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn too_many_steps_are_refused_with_everything_else(client: Client) {
     let untitled = document_step(StepType::Information, "");
     let mut steps = observations_of_forty(1_000);

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// More code points than any text but a body may have.
-const TOO_LONG: usize = 100_000;
+const TOO_LONG: usize = 70_000;
 
 #[apply(on_one_database)]
 async fn every_text_of_every_call_is_checked(client: Client) {

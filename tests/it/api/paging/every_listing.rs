@@ -283,7 +283,7 @@ async fn an_empty_list_has_no_token(client: Client) {
     }
 }
 
-#[apply(on_both_databases)]
+#[apply(on_one_database)]
 async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
     let stranger = client.other_account();
     let account = fill(&client, 2).await;

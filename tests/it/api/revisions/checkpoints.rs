@@ -377,7 +377,7 @@ async fn checkpoints_are_states_that_were_shown(url: String) {
         history.push((last.of_kind(Kind::AppendStep), 60));
         history
     });
-    let histories = vec(history, 6).new_tree(&mut TestRunner::default());
+    let histories = vec(history, 4).new_tree(&mut TestRunner::default());
     let histories = histories.expect("histories").current();
     println!("{histories:?}");
     laws_hold(url, histories).await;

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 /// Runs many rounds of a race in each of several accounts at the same time. A round gets a number and
 /// two connections.

@@ -71,7 +71,7 @@ fn check_walkthroughs(
     assert_eq!(levels, walkthroughs.levels_without_outcome);
 }
 
-#[apply(property_on_both_databases)]
+#[apply(property_on_one_database)]
 #[cases(8, guides_with_strays(STRAY))]
 async fn examples_and_contradictions_are_true(client: Client, guide: Guide) {
     let tasks = guide.stored(&client).await;
@@ -212,7 +212,7 @@ async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide)
     );
 }
 
-#[apply(property_on_both_databases)]
+#[apply(property_on_one_database)]
 #[cases(8, guides_with_strays(STRAY))]
 async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client, guide: Guide) {
     let made = client.imported(as_document(&guide)).await;

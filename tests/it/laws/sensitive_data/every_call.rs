@@ -1,6 +1,6 @@
 //! Every call of `tests/calls.json`, with every request that is accepted or refused there.
 
-use std::collections::BTreeSet;
+use std::{cell::Cell, collections::BTreeSet};
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, ReflectMessage};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     databases::Database,
-    fixture::Fixture,
+    fixture::{Fixture, each_call},
     kit::{
         catalogue::{Entry, catalogue, changed},
         client::Client,
@@ -69,8 +69,8 @@ impl Values {
 
 async fn expect_no_leak(service: Service, values: Values) {
     let caller = service.caller();
-    let (mut sent, mut refused) = (0, 0);
-    for (call, entry) in &catalogue().calls {
+    let sent_and_refused = Cell::new((0, 0));
+    each_call(async |call, entry| {
         let requests = &entry.requests;
         for (name, base) in requests {
             let caller = caller.other_account();
@@ -84,13 +84,15 @@ async fn expect_no_leak(service: Service, values: Values) {
         let caller = caller.other_account();
         let good = good_request(&caller, call, fullest).await;
         let of_call = refused_at_every_place(&caller, call, &good, values).await;
-        sent += of_call.0;
-        refused += of_call.1;
+        let (sent, refused) = sent_and_refused.get();
+        sent_and_refused.set((sent + of_call.0, refused + of_call.1));
         let good = good.encode_to_vec();
         refused_for_its_bytes(&caller, call, &good).await;
         refused_for_its_credentials(&caller, call, &good).await;
         refused_for_its_state(&caller.other_account(), call, entry).await;
-    }
+    })
+    .await;
+    let (sent, refused) = sent_and_refused.get();
     assert!(refused * 4 > sent, "{refused} of {sent}");
     refused_for_a_used_request_id(&caller).await;
     refused_as_unknown(&caller.client).await;
