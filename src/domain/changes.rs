@@ -13,7 +13,7 @@ use super::{
     order::{Numbering, Place},
     size::{self, StepSize},
     step::Step,
-    task::Task,
+    task::{Published, Task},
     translation::{StepTranslation, TaskTranslation},
 };
 
@@ -42,6 +42,8 @@ pub struct Changes {
     /// of the task or step after the write.
     pub translated_from: TranslatedFrom,
     pub history: Option<HistoryChange>,
+    /// The tasks of a guide that the write publishes. A revision keeps it as it is after the write.
+    pub published: Vec<TaskId>,
     /// External ids that the write assigns. It fails if another task or step has one of them. The
     /// import planner has already checked that no two of its steps share an id.
     pub claimed_ids: Vec<ClaimedId>,
@@ -233,6 +235,15 @@ impl Changes {
                 field: field.into(),
             });
         }
+    }
+
+    /// Whether `published` of a task changes to 1, the default.
+    pub fn publishes(&self) -> bool {
+        let is_default = |task: &Task| task.content.published == Published::default();
+        self.tasks.iter().any(|change| match change {
+            TaskChange::Update { before, after } => !is_default(before) && is_default(after),
+            TaskChange::Create(_) | TaskChange::Delete { .. } => false,
+        })
     }
 
     /// The tasks whose name or external id changes, each with the fields of its subtask steps that change

@@ -15,7 +15,7 @@ pub use steps::{
     CreateStep, DeleteStep, ManagedTasks, RestoreStep, StepSlot, StepSnapshot, StepToRestore,
     UpdateStep, linked_import_only,
 };
-pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
+pub use tasks::{DeleteTask, TaskToDelete, UpdateTask, create_task};
 pub use translations::{
     StoredTranslation, Translatable, TranslatedTexts, TranslationSnapshot, write_translations,
 };

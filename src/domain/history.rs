@@ -10,8 +10,6 @@ use super::{
     etag::GuideEtag,
     ids::{ProductId, StepId, TaskId},
     import::{Document, TaskTree},
-    step::Step,
-    task::Task,
     text::{BoundedText, Name},
     time::Timestamp,
     translation::Language,
@@ -189,48 +187,6 @@ pub struct KeptDocument {
 }
 
 impl KeptGuide {
-    /// The guide after an update of its task. Subtask steps that refer to the task then have its
-    /// new name.
-    pub fn after_update(mut self, task: &Task, context: &WriteContext) -> Self {
-        let (guid, former) = (
-            task.guid,
-            std::mem::replace(&mut self.tree.task, task.clone()),
-        );
-        for (language, translation) in &task.content.translations {
-            let key = (guid, language.clone());
-            let same_name = former.content.translations.get(language);
-            let same_name = same_name.filter(|before| before.name == translation.name);
-            // A new translation is made from the new name.
-            let source = same_name.map(|_| {
-                let outdated = self.outdated.tasks.remove(&key);
-                outdated.unwrap_or_else(|| former.name.as_str().to_owned())
-            });
-            match source.filter(|source| source != task.name.as_str()) {
-                Some(source) => self.outdated.tasks.insert(key, source),
-                None => self.outdated.tasks.remove(&key),
-            };
-        }
-        let outdated = &mut self.outdated.steps;
-        let mut trees = vec![&mut self.tree];
-        while let Some(tree) = trees.pop() {
-            let refers = |step: &&mut Step| step.kind.subtask().is_some_and(|to| to.task == guid);
-            for step in tree.steps.iter_mut().filter(refers) {
-                if step.title == task.name.as_str() {
-                    continue;
-                }
-                for language in step.content.translations.keys() {
-                    let own = || (step.title.clone(), SourceDigest::for_step_content(step));
-                    let key = (step.guid, language.clone());
-                    outdated.entry(key).or_insert_with(own);
-                }
-                task.name.as_str().clone_into(&mut step.title);
-                step.row_version = step.row_version.next(context);
-            }
-            trees.extend(tree.managed.values_mut());
-        }
-        self
-    }
-
     /// The guide, unless it is too large to be exported.
     pub fn if_exportable(self, context: &WriteContext) -> Option<Self> {
         (self.tree.bytes() <= context.max_message_bytes).then_some(self)

@@ -146,7 +146,11 @@ impl<O: Operation> Write<O> {
             }
             WriteMode::ValidateOnly => None,
         };
+        let published = std::mem::take(&mut changes.published);
         tx.apply(changes, outcome, O::RPC).await?;
+        if !published.is_empty() {
+            tx.keep_published(&published).await?;
+        }
         Ok(WriteOutcome::Done(answer))
     }
 }

@@ -3,8 +3,8 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, TaskChange},
-    etag::{ExpectedEtag, GuideEtag},
-    history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
+    etag::ExpectedEtag,
+    history::{HistoryEdit, HistoryState, KeptGuide},
     ids::{StepId, TaskId},
     task::{LockedTask, NewTask, Published, Task},
     translation_work::ResourceId,
@@ -29,28 +29,15 @@ pub struct UpdateTask {
     pub fields: Box<dyn SentFields<Task, NewTask>>,
 }
 
-#[derive(Debug)]
-pub struct TaskToUpdate {
-    pub task: Option<Task>,
-    /// Its guide and history, if the update publishes it and a revision must keep the guide.
-    pub guide: Option<(KeptGuide, HistoryState)>,
-}
-
 impl UpdateTask {
-    /// Whether it changes `published` to 1, the default.
-    pub fn publishes(&self, before: &Task) -> bool {
-        let is_set = self.published == Some(Published::default());
-        is_set && before.content.published != Published::default()
-    }
-
     pub fn changes(
         &self,
-        stored: TaskToUpdate,
+        stored: Option<Task>,
         context: &WriteContext,
     ) -> Result<(Changes, Updated<Task>)> {
         let fields = &self.fields;
         // Violations that need no stored task come before the error of a missing one.
-        let Some(before) = stored.task else {
+        let Some(before) = stored else {
             fields.check()?;
             return Err(Error::task_not_found(self.guid, "task.guid"));
         };
@@ -69,13 +56,6 @@ impl UpdateTask {
         let mut changes = Changes::default();
         if after.revise(&before, context) {
             changes.put_task(Some(before), after.clone(), context)?;
-        }
-        if let Some((guide, history)) = stored.guide {
-            let guide = guide.after_update(&after, context);
-            let (cause, etag) = (RevisionCause::Published, GuideEtag::for_guide(&guide.tree));
-            let guide = guide.if_exportable(context);
-            let (_, edits) = history.add_automatic(cause, etag, guide, context);
-            changes.edit_history(after.guid, edits);
         }
         Ok((changes, (after, ignored)))
     }

@@ -21,20 +21,6 @@ pub struct HistoryChange {
     pub edits: Vec<HistoryEdit>,
 }
 
-impl HistoryChange {
-    /// Raises the numbers of new revisions by one, because the write also adds a checkpoint.
-    pub fn follow_checkpoint(&mut self, keep: usize) {
-        for edit in &mut self.edits {
-            match edit {
-                HistoryEdit::SetState { last_number, .. } => *last_number += 1,
-                HistoryEdit::Add(new) => new.revision.number += 1,
-                _ => {}
-            }
-        }
-        self.edits.push(HistoryEdit::DeleteOldAutomatic { keep });
-    }
-}
-
 /// One change in the history of a task.
 #[derive(Debug)]
 pub enum HistoryEdit {

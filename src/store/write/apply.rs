@@ -87,6 +87,8 @@ impl Batch<'_> {
             // Already checked by `Tx::check_claimed_ids` and `Tx::check_depths`.
             claimed_ids: _,
             depth_limits: _,
+            // Kept by `Tx::keep_published`.
+            published: _,
         } = changes;
         let reassigned = reassigned(&steps);
         if !reassigned.is_empty() {

@@ -16,7 +16,6 @@ use super::{Tx, guide::total_bytes};
 use crate::{
     domain::{
         changes::{Changes, TaskChange},
-        etag::GuideEtag,
         history::RevisionCause,
         ids::TaskId,
     },
@@ -181,30 +180,17 @@ impl Tx<'_> {
                 None if to_keep.bytes > self.context.max_message_bytes => {
                     self.store_kept_ts(guide, self.context.now.0).await?;
                 }
-                None => old.push((guide, to_keep, history)),
+                None => old.push((to_keep, history)),
             }
         }
         // A write that waits for a permit must not have kept another guide.
-        for (_, to_keep, _) in &old {
+        for (to_keep, _) in &old {
             self.permit_guides(to_keep.bytes)?;
         }
-        for (guide, to_keep, history) in old {
+        for (to_keep, history) in old {
             let kept = self.read_guide(&to_keep.tasks, to_keep.bytes).await?;
-            let etag = GuideEtag::for_guide(&kept.tree);
-            let (_, edits) =
-                history.add_automatic(RevisionCause::Checkpoint, etag, Some(kept), &self.context);
-            if edits.is_empty() {
-                continue;
-            }
-            if let Some(later) = &mut changes.history
-                && later.task == guide
-            {
-                later.follow_checkpoint(self.context.automatic_revisions);
-            }
-            let mut checkpoint = Changes::default();
-            checkpoint.edit_history(guide, edits);
-            self.encode_revision(&mut checkpoint).await?;
-            self.apply(checkpoint, None, None).await?;
+            self.keep_guide(&history, RevisionCause::Checkpoint, kept)
+                .await?;
         }
         Ok(())
     }

@@ -10,8 +10,10 @@ use crate::{
     domain::{
         Error,
         changes::Changes,
+        etag::GuideEtag,
         history::{
-            EncodedGuide, HistoryEdit, KeptDocument, KeptGuide, RevisionContent, TranslatedFrom,
+            EncodedGuide, HistoryEdit, HistoryState, KeptDocument, KeptGuide, RevisionCause,
+            RevisionContent, TranslatedFrom,
         },
         ids::TaskId,
         import::TaskTree,
@@ -106,16 +108,62 @@ impl Tx<'_> {
         task_tree::read_trees(self.scope(), tasks).await
     }
 
+    /// Locks the steps of one guide, and returns its bytes. `None` if it is too large to be exported.
+    async fn lock_exportable_guide(
+        &self,
+        guide: &LockedGuides,
+    ) -> Result<Option<usize>, StoreError> {
+        let bytes = total_bytes(&self.lock_guide_steps(guide).await?, &guide.ids);
+        Ok((bytes <= self.context.max_message_bytes).then_some(bytes))
+    }
+
     /// Locks the steps of one guide, and reads it. Returns `None` if it is too large to be exported.
     pub async fn read_exportable_guide(
         &self,
         guide: &LockedGuides,
     ) -> Result<Option<KeptGuide>, StoreError> {
-        let bytes = total_bytes(&self.lock_guide_steps(guide).await?, &guide.ids);
-        if bytes > self.context.max_message_bytes {
-            return Ok(None);
+        match self.lock_exportable_guide(guide).await? {
+            Some(bytes) => self.read_guide(&guide.ids, bytes).await.map(Some),
+            None => Ok(None),
         }
-        self.read_guide(&guide.ids, bytes).await.map(Some)
+    }
+
+    /// Locks the steps of a guide that a write publishes, for [`Self::keep_published`], and returns its
+    /// tasks. None if it is too large to be exported. Fails like [`Self::permit_guides`], because a write
+    /// cannot wait for a permit after it has changed something.
+    pub async fn lock_published(&self, guide: LockedGuides) -> Result<Vec<TaskId>, StoreError> {
+        let Some(bytes) = self.lock_exportable_guide(&guide).await? else {
+            return Ok(Vec::new());
+        };
+        self.permit_guides(bytes)?;
+        Ok(guide.ids)
+    }
+
+    /// Keeps a published guide, given by its tasks, as it is after the write, if it can be exported.
+    pub async fn keep_published(&self, tasks: &[TaskId]) -> Result<(), StoreError> {
+        let (mut trees, outdated) = task_tree::read_trees(self.scope(), tasks).await?;
+        let guide = trees.pop().map(|tree| KeptGuide { tree, outdated });
+        let Some(guide) = guide.and_then(|guide| guide.if_exportable(&self.context)) else {
+            return Ok(());
+        };
+        let history = self.lock_history(guide.tree.task.guid).await?;
+        self.keep_guide(&history, RevisionCause::Published, guide)
+            .await
+    }
+
+    /// Keeps a guide in an automatic revision, in addition to the changes of the write.
+    pub async fn keep_guide(
+        &self,
+        history: &HistoryState,
+        cause: RevisionCause,
+        guide: KeptGuide,
+    ) -> Result<(), StoreError> {
+        let etag = GuideEtag::for_guide(&guide.tree);
+        let (_, edits) = history.add_automatic(cause, etag, Some(guide), &self.context);
+        let mut revision = Changes::default();
+        revision.edit_history(history.task, edits);
+        self.encode_revision(&mut revision).await?;
+        self.apply(revision, None, None).await
     }
 
     /// Reads one guide, given by its tasks. Fails like [`Self::permit_guides`].

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use super::{Operation, tx::Tx};
+use super::{Operation, guide::LockedGuides, tx::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, Updated, create_task},
+        decide::{DeleteTask, TaskToDelete, UpdateTask, Updated, create_task},
         ids::{StepId, TaskId},
         task::{NewTask, Published, Task},
     },
@@ -67,27 +67,24 @@ impl Operation for Arc<UpdateTask> {
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let guid = self.guid;
         let keeps_guides = tx.mode == WriteMode::Store && tx.context.automatic_revisions > 0;
-        let mut stored = TaskToUpdate {
-            task: None,
-            guide: None,
-        };
-        if keeps_guides && self.published == Some(Published::default()) {
+        let guide = if keeps_guides && self.published == Some(Published::default()) {
             // The tasks that it manages are also locked, because its guide may be kept.
-            let guides = tx.lock_guides(&[guid], []).await?;
-            stored.task = tasks::find(tx.scope(), guid, tx.max_bytes).await?;
-            if stored
-                .task
-                .as_ref()
-                .is_some_and(|task| self.publishes(task))
-            {
-                let history = tx.lock_history(guid).await?;
-                let guide = tx.read_exportable_guide(&guides).await?;
-                stored.guide = guide.map(|guide| (guide, history));
+            tx.lock_guides(&[guid], []).await?
+        } else {
+            LockedGuides {
+                ids: Vec::new(),
+                tasks: tx.lock_tasks([guid]).await?,
             }
-        } else if !tx.lock_tasks([guid]).await?.is_empty() {
-            stored.task = tasks::find(tx.scope(), guid, tx.max_bytes).await?;
+        };
+        let task = match guide.tasks.contains_key(&guid) {
+            true => tasks::find(tx.scope(), guid, tx.max_bytes).await?,
+            false => None,
+        };
+        let (mut changes, updated) = self.changes(task, &tx.context)?;
+        if !guide.ids.is_empty() && changes.publishes() {
+            changes.published = tx.lock_published(guide).await?;
         }
-        Ok(self.changes(stored, &tx.context)?)
+        Ok((changes, updated))
     }
 }
 

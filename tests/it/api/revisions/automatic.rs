@@ -119,6 +119,31 @@ async fn publishing_keeps_what_is_published(client: Client) {
 }
 
 #[apply(on_both_databases)]
+async fn a_published_guide_that_refers_to_itself_is_kept_once_and_as_it_is(client: Client) {
+    let guide = given_guide(&client).await;
+    client.given_step(subtask(&guide, &guide)).await;
+    let changes: [&[&str]; 3] = [&["name"], &["external_id"], &[]];
+    for (number, changed) in changes.into_iter().enumerate() {
+        let hidden = task_of(&guide.guid).with_published(0);
+        client.updated_task(hidden, &["published"]).await;
+        let published = task_of(&guide.guid)
+            .named("Renamed")
+            .with(|it| it.external_id = Some("renamed".to_owned()))
+            .with_published(1);
+        let mask = [&["published"], changed].concat();
+        client.updated_task(published, &mask).await;
+        let now = exported(&client, &guide.guid).await;
+        let again = client.call(revision_of(&guide.guid)).await.accepted();
+        assert!(again.unchanged, "{changed:?}");
+        let revisions = client.all_revisions(&guide.guid).await;
+        assert_eq!(revisions.len(), number + 1);
+        assert_eq!(revisions[0].guide_etag, now.guide_etag);
+        let kept = client.revision_document(&guide.guid, revisions[0].revision);
+        assert_eq!(Some(kept.await), now.document);
+    }
+}
+
+#[apply(on_both_databases)]
 async fn the_oldest_automatic_revisions_go(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
