@@ -5,8 +5,6 @@ mod steps;
 mod tasks;
 mod translations;
 
-use std::fmt::Debug;
-
 use uuid::Uuid;
 
 use super::{Result, ids::AccountId, time::Timestamp, violation::Violations};
@@ -20,19 +18,16 @@ pub use translations::{
     StoredTranslation, Translatable, TranslatedTexts, TranslationSnapshot, write_translations,
 };
 
-/// The fields of a task or step as they were sent in an update. They are applied to the stored task
-/// or step.
-pub trait SentFields<Stored, New>: Debug + Send + Sync {
-    /// The fields after the update, which are valid only if no violations were added. If nothing is
-    /// stored, adds the violations that do not depend on it.
-    fn decode(&self, stored: Option<&Stored>, violations: &mut Violations) -> Option<Updated<New>>;
+/// Applies the sent fields of an update to the stored task or step. The result is valid only if no
+/// violations were added. If nothing is stored, adds the violations that do not depend on it.
+pub type SentFields<Stored, New> =
+    Box<dyn Fn(Option<&Stored>, &mut Violations) -> Option<Updated<New>> + Send + Sync>;
 
-    /// Fails with the violations that do not depend on what is stored.
-    fn check(&self) -> Result<()> {
-        let mut violations = Violations::new();
-        self.decode(None, &mut violations);
-        Ok(violations.into_result()?)
-    }
+/// Fails with the violations that do not depend on what is stored.
+fn check<Stored, New>(fields: &SentFields<Stored, New>) -> Result<()> {
+    let mut violations = Violations::new();
+    fields(None, &mut violations);
+    Ok(violations.into_result()?)
 }
 
 /// An updated task or step, and the sent fields whose values were not applied.

@@ -19,10 +19,10 @@ use super::{
 };
 use crate::{
     domain::{
-        decide::{SentFields, UpdateStep, UpdateTask, Updated},
+        decide::{UpdateStep, UpdateTask},
         ids::{StepId, TaskId},
         step::{NewStep, SentSubtask, Step},
-        task::{NewTask, Published, Task, check_languages},
+        task::{Published, Task, check_languages},
         violation::{Path, Violations},
     },
     proto::v1,
@@ -65,19 +65,46 @@ pub fn updated_step(
         check_step(&mask, &sent, &[], violations.at("step"));
         return None;
     };
-    let update = StepUpdate {
-        mask,
-        message,
-        sent,
-        bodies,
-        found: take(violations),
-    };
+    let selects_sent = |field| STEP.is_sent(field, &sent) && selects(field);
+    let names_subtask = selects_sent(SUBTASK_EXTERNAL_ID);
+    // The update would leave a subtask step without a task: the mask names the external id of the task,
+    // but the request has neither an external id nor an id that the mask names.
+    let clears_subtask = mask.names(SUBTASK_EXTERNAL_ID)
+        && !names_subtask
+        && !(mask.names("subtask_id") && selects_sent("subtask_id"));
+    let found = take(violations);
     Some(UpdateStep {
         guid,
         expected,
         subtask,
         edits_question,
-        fields: Box::new(update),
+        fields: Box::new(move |stored, violations| {
+            violations.append(found.clone());
+            let Some(before) = stored else {
+                check_step(&mask, &sent, TYPE_DEPENDENT, violations.at("step"));
+                return None;
+            };
+            let honors_subtask = before.honors_subtask();
+            let not_honored = match before.kind.subtask() {
+                None => SUBTASK,
+                Some(_) if honors_subtask => &["title"],
+                Some(_) => TYPE_DEPENDENT,
+            };
+            let stored = bodies.encode_stored(before, &message);
+            let edit = StepEdit {
+                before,
+                stored: &stored,
+                sent: &sent,
+                not_honored,
+                names_subtask,
+            };
+            let new = edit.decode(&mask, &bodies, "step", violations);
+            if honors_subtask && clears_subtask {
+                let mut at = violations.at("step");
+                at.field(SUBTASK_EXTERNAL_ID).required::<()>(None);
+            }
+            Some((new?, mask.not_applied(&stored, &sent, not_honored)))
+        }),
     })
 }
 
@@ -102,114 +129,29 @@ pub fn updated_task(
         check_task(&mask, &sent, &[], violations.at("task"));
         return None;
     };
-    let update = TaskUpdate {
-        mask,
-        sent,
-        found: take(violations),
-    };
+    let found = take(violations);
     Some(UpdateTask {
         guid,
         expected,
         published: published.filter(|_| selects_published),
-        fields: Box::new(update),
+        fields: Box::new(move |stored, violations| {
+            violations.append(found.clone());
+            let mut at = violations.at("task");
+            let Some(before) = stored else {
+                check_task(&mask, &sent, UNMANAGED_ONLY, at);
+                return None;
+            };
+            let not_honored = unmanaged_only(before);
+            let stored = encode::task(before.clone()).encode_to_vec();
+            let (message, languages): (v1::Task, _) = mask.merge(&stored, &sent, not_honored)?;
+            // Without roles, a create would give access to everyone.
+            let mut roles = at.field("roles");
+            roles.not_empty(&message.roles, "needs at least one access level");
+            let new = task::new(message, at);
+            check_languages(&Path::root("task"), languages, violations);
+            Some((new?, mask.not_applied(&stored, &sent, not_honored)))
+        }),
     })
-}
-
-#[derive(Debug)]
-struct TaskUpdate {
-    mask: Mask,
-    /// The task, encoded.
-    sent: Vec<u8>,
-    /// The violations of the request that were found already.
-    found: Violations,
-}
-
-impl SentFields<Task, NewTask> for TaskUpdate {
-    fn decode(
-        &self,
-        stored: Option<&Task>,
-        violations: &mut Violations,
-    ) -> Option<Updated<NewTask>> {
-        let Self { mask, sent, found } = self;
-        violations.append(found.clone());
-        let mut at = violations.at("task");
-        let Some(before) = stored else {
-            check_task(mask, sent, UNMANAGED_ONLY, at);
-            return None;
-        };
-        let not_honored = unmanaged_only(before);
-        let stored = encode::task(before.clone()).encode_to_vec();
-        let (message, languages): (v1::Task, _) = mask.merge(&stored, sent, not_honored)?;
-        // Without roles, a create would give access to everyone.
-        let mut roles = at.field("roles");
-        roles.not_empty(&message.roles, "needs at least one access level");
-        let new = task::new(message, at);
-        check_languages(&Path::root("task"), languages, violations);
-        Some((new?, mask.not_applied(&stored, sent, not_honored)))
-    }
-}
-
-#[derive(Debug)]
-struct StepUpdate {
-    mask: Mask,
-    /// It has numbers in place of bodies.
-    message: v1::Step,
-    /// The same, encoded.
-    sent: Vec<u8>,
-    bodies: Bodies,
-    /// The violations of the request that were found already.
-    found: Violations,
-}
-
-impl StepUpdate {
-    fn selects_sent(&self, field: &str) -> bool {
-        let is_sent = STEP.is_sent(field, &self.sent);
-        is_sent && self.mask.selects(field, || true)
-    }
-
-    /// Whether the update would leave a subtask step without a task: the mask names the external id
-    /// of the task, but the request has neither an external id nor an id that the mask names.
-    fn clears_subtask(&self) -> bool {
-        let has_other_id = self.mask.names("subtask_id") && self.selects_sent("subtask_id");
-        self.mask.names(SUBTASK_EXTERNAL_ID)
-            && !self.selects_sent(SUBTASK_EXTERNAL_ID)
-            && !has_other_id
-    }
-}
-
-impl SentFields<Step, NewStep> for StepUpdate {
-    fn decode(
-        &self,
-        stored: Option<&Step>,
-        violations: &mut Violations,
-    ) -> Option<Updated<NewStep>> {
-        let Self { mask, sent, .. } = self;
-        violations.append(self.found.clone());
-        let Some(before) = stored else {
-            check_step(mask, sent, TYPE_DEPENDENT, violations.at("step"));
-            return None;
-        };
-        let honors_subtask = before.honors_subtask();
-        let not_honored = match before.kind.subtask() {
-            None => SUBTASK,
-            Some(_) if honors_subtask => &["title"],
-            Some(_) => TYPE_DEPENDENT,
-        };
-        let stored = self.bodies.encode_stored(before, &self.message);
-        let edit = StepEdit {
-            before,
-            stored: &stored,
-            sent,
-            not_honored,
-            names_subtask: self.selects_sent(SUBTASK_EXTERNAL_ID),
-        };
-        let new = edit.decode(mask, &self.bodies, "step", violations);
-        if honors_subtask && self.clears_subtask() {
-            let mut at = violations.at("step");
-            at.field(SUBTASK_EXTERNAL_ID).required::<()>(None);
-        }
-        Some((new?, mask.not_applied(&stored, sent, not_honored)))
-    }
 }
 
 /// A stored step, and what a request changes.

@@ -16,7 +16,7 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{SentFields, Updated, WriteContext};
+use super::{SentFields, Updated, WriteContext, check};
 
 const STEP: Path<'static> = Path::root("step");
 
@@ -181,7 +181,6 @@ impl ManagedTasks {
     }
 }
 
-#[derive(Debug)]
 pub struct UpdateStep {
     pub guid: StepId,
     pub expected: ExpectedEtag,
@@ -189,7 +188,7 @@ pub struct UpdateStep {
     pub subtask: SentSubtask,
     /// Whether the update may set or clear the question.
     pub edits_question: bool,
-    pub fields: Box<dyn SentFields<Step, NewStep>>,
+    pub fields: SentFields<Step, NewStep>,
 }
 
 impl UpdateStep {
@@ -204,7 +203,7 @@ impl UpdateStep {
         let fields = &self.fields;
         // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
-            fields.check()?;
+            check(fields)?;
             return Err(Error::step_not_found(self.guid, "step.guid"));
         };
         let StepSnapshot {
@@ -214,12 +213,12 @@ impl UpdateStep {
         } = stored;
         let resource = ResourceId::Step(before.guid);
         if let Err(mismatch) = self.expected.check(&before.etag(), resource)
-            && fields.check().is_ok()
+            && check(fields).is_ok()
         {
             return Err(mismatch);
         }
         let mut violations = Violations::new();
-        let decoded = fields.decode(Some(&before), &mut violations);
+        let decoded = fields(Some(&before), &mut violations);
         let honors_subtask = before.honors_subtask();
         let target = target.filter(|_| honors_subtask);
         let names_task = honors_subtask && self.subtask.names_task();

@@ -11,7 +11,7 @@ use crate::domain::{
     violation::Violations,
 };
 
-use super::{SentFields, Updated, WriteContext};
+use super::{SentFields, Updated, WriteContext, check};
 
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
@@ -20,13 +20,12 @@ pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Tas
     Ok((changes, task))
 }
 
-#[derive(Debug)]
 pub struct UpdateTask {
     pub guid: TaskId,
     pub expected: ExpectedEtag,
     /// The new value of `published`, if the update sets it.
     pub published: Option<Published>,
-    pub fields: Box<dyn SentFields<Task, NewTask>>,
+    pub fields: SentFields<Task, NewTask>,
 }
 
 impl UpdateTask {
@@ -38,17 +37,17 @@ impl UpdateTask {
         let fields = &self.fields;
         // Violations that need no stored task come before the error of a missing one.
         let Some(before) = stored else {
-            fields.check()?;
+            check(fields)?;
             return Err(Error::task_not_found(self.guid, "task.guid"));
         };
         let resource = ResourceId::Task(self.guid);
         if let Err(mismatch) = self.expected.check(&before.etag(), resource)
-            && fields.check().is_ok()
+            && check(fields).is_ok()
         {
             return Err(mismatch);
         }
         let mut violations = Violations::new();
-        let decoded = fields.decode(Some(&before), &mut violations);
+        let decoded = fields(Some(&before), &mut violations);
         let Some((new, ignored)) = decoded.filter(|_| violations.is_empty()) else {
             return Err(violations.into());
         };
