@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Serialize};
 use strum_macros::FromRepr;
 
 use super::{
@@ -19,8 +18,8 @@ use super::{
 mod edits;
 
 pub use edits::{
-    HistoryChange, HistoryEdit, HistoryState, NewRevision, NewestRevision, RequestedRevision,
-    RevisionAliases, RevisionContent, check_requested_count, revision_aliases, set_alias,
+    HistoryChange, HistoryEdit, HistoryState, NewRevision, NewestRevision, RevisionAliases,
+    RevisionContent, check_requested_count, revision_aliases, set_alias,
 };
 
 pub const MAX_REQUESTED_REVISIONS: usize = 1_000;
@@ -125,24 +124,6 @@ pub struct TaskRevision {
 pub struct DeletedTask {
     pub latest: TaskRevision,
     pub deleted: DeletedBy,
-}
-
-/// A position in the list of deleted tasks: after the task that was deleted at this time.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct DeletedTaskCursor {
-    /// When it was deleted.
-    pub deleted: Timestamp,
-    pub task: TaskId,
-}
-
-impl DeletedTask {
-    /// Its position in the list.
-    pub fn cursor(&self) -> DeletedTaskCursor {
-        DeletedTaskCursor {
-            deleted: self.deleted.at,
-            task: self.latest.task,
-        }
-    }
 }
 
 #[derive(Clone, Debug)]

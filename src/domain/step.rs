@@ -1,6 +1,5 @@
 //! Steps.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum_macros::FromRepr;
 use uuid::Uuid;
@@ -16,7 +15,6 @@ use super::{
     row_version::RowVersion,
     task::Task,
     text::Name,
-    time::Timestamp,
     violation::{Path, Reason, Violations},
 };
 
@@ -397,20 +395,4 @@ pub struct DeletedStep {
     pub deleted: DeletedBy,
     /// The step before it; none if it was the first.
     pub previous: Option<StepId>,
-}
-
-/// A place in the list of a task's deleted steps, the latest deletion first.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct DeletedStepCursor {
-    pub deleted: Timestamp,
-    pub step: StepId,
-}
-
-impl DeletedStep {
-    pub fn cursor(&self) -> DeletedStepCursor {
-        DeletedStepCursor {
-            deleted: self.deleted.at,
-            step: self.step.guid,
-        }
-    }
 }

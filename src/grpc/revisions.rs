@@ -12,7 +12,7 @@ use crate::{
     call_context::CallContext,
     domain::{
         Result,
-        history::{self, RequestedRevision, RevisionAlias, RevisionName},
+        history::{self, RevisionAlias, RevisionName},
         ids::TaskId,
         import::Imported,
         page::Page,
@@ -50,10 +50,10 @@ impl Call {
                 .optional(sent_text(request.alias.as_str()), alias);
             let etag = violations.at("guide_etag");
             let expected = field::expected_etag(&request.guide_etag, etag);
-            let requested = RequestedRevision { note: note?, alias };
             let new = NewRevisionRequest {
                 task: task?,
-                requested,
+                note: note?,
+                alias,
                 expected,
             };
             Some((idempotency, new))
@@ -227,7 +227,8 @@ impl Call {
             tokens.start(request.page_size, &request.page_token, violations)
         })?;
         let page = self.account.list_deleted_tasks(after, size).await?;
-        let (tasks, next_page_token) = tokens.page(page, |task| task.cursor(), deleted_task);
+        let cursor = |task: &history::DeletedTask| (task.deleted.at, task.latest.task);
+        let (tasks, next_page_token) = tokens.page(page, cursor, deleted_task);
         Ok(ListDeletedTasksResponse {
             tasks,
             next_page_token,

@@ -11,7 +11,7 @@ use crate::{
         Result,
         decide::{CreateStep, linked_import_only},
         ids::{StepId, TaskId},
-        step::{Placement, Step},
+        step::{DeletedStep, Placement, Step},
         translation::Language,
     },
     messages::{
@@ -137,8 +137,8 @@ impl Call {
             task.zip(tokens.start(request.page_size, &request.page_token, violations))
         })?;
         let page = self.account.list_deleted_steps(task, after, size).await?;
-        let (steps, next_page_token) =
-            tokens.page(page, |step| step.cursor(), encode::deleted_step);
+        let cursor = |step: &DeletedStep| (step.deleted.at, step.step.guid);
+        let (steps, next_page_token) = tokens.page(page, cursor, encode::deleted_step);
         Ok(ListDeletedStepsResponse {
             steps,
             next_page_token,

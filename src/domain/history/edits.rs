@@ -192,12 +192,6 @@ impl HistoryState {
     }
 }
 
-#[derive(Clone, Debug)]
-pub struct RequestedRevision {
-    pub note: Note,
-    pub alias: Option<RevisionAlias>,
-}
-
 /// The aliases of a task, with the numbers of their revisions.
 pub type RevisionAliases = std::collections::BTreeMap<RevisionAlias, i64>;
 

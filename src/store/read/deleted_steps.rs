@@ -16,7 +16,7 @@ use crate::{
         history::{DeletedBy, TranslatedFrom},
         ids::{StepId, TaskId},
         page::{Page, PageSize},
-        step::{DeletedStep, DeletedStepCursor},
+        step::DeletedStep,
         time::Timestamp,
         translation::Language,
     },
@@ -113,11 +113,12 @@ fn read(
 }
 
 impl Account {
-    /// A page of the deleted steps of a task without their bodies, the latest deletion first.
+    /// A page of the deleted steps of a task without their bodies, the latest deletion first. `after` is
+    /// the time of a deletion and its step.
     pub async fn list_deleted_steps(
         &self,
         task: TaskId,
-        after: Option<DeletedStepCursor>,
+        after: Option<(Timestamp, StepId)>,
         size: PageSize,
     ) -> Result<Page<DeletedStep>> {
         self.read_snapshot(|snapshot, max_bytes| async move {
@@ -127,10 +128,10 @@ impl Account {
             let rows = scope
                 .find::<Entity>()
                 .filter(Column::Task.eq(task.0))
-                .apply_if(after, |rows, after| {
+                .apply_if(after, |rows, (deleted, step)| {
                     let place =
                         Expr::tuple([Column::DeletedTs.into_expr(), Column::Guid.into_expr()]);
-                    let after = [after.deleted.0.into(), after.step.0.into()].map(Expr::Value);
+                    let after = [deleted.0.into(), step.0.into()].map(Expr::Value);
                     rows.filter(place.lt(Expr::tuple(after)))
                 })
                 .order_by_desc(Column::DeletedTs)

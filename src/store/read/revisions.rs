@@ -14,8 +14,8 @@ use crate::{
         Error, Missing, Result,
         etag::GuideEtag,
         history::{
-            DeletedBy, DeletedTask, DeletedTaskCursor, EncodedGuide, Note, RevisionAlias,
-            RevisionAliases, RevisionCause, RevisionName, TaskRevision,
+            DeletedBy, DeletedTask, EncodedGuide, Note, RevisionAlias, RevisionAliases,
+            RevisionCause, RevisionName, TaskRevision,
         },
         ids::TaskId,
         page::{Page, PageSize},
@@ -230,10 +230,11 @@ impl Account {
         Ok(Page::from_rows(rows, size).try_map(RevisionRow::read)?)
     }
 
-    /// A page of the deleted tasks that have revisions, the latest deletion first.
+    /// A page of the deleted tasks that have revisions, the latest deletion first. `after` is the time of a
+    /// deletion and its task.
     pub async fn list_deleted_tasks(
         &self,
-        after: Option<DeletedTaskCursor>,
+        after: Option<(Timestamp, TaskId)>,
         size: PageSize,
     ) -> Result<Page<DeletedTask>> {
         self.read_snapshot(|snapshot, _| async move {
@@ -261,7 +262,7 @@ impl Account {
 /// Selects the histories of deleted tasks that have revisions, the latest deletion first.
 fn deleted_histories(
     scope: Scope<'_, impl ConnectionTrait>,
-    after: Option<DeletedTaskCursor>,
+    after: Option<(Timestamp, TaskId)>,
 ) -> Select<task_history::Entity> {
     use task_history::Column as History;
     let revisions = scope
@@ -272,9 +273,9 @@ fn deleted_histories(
     scope
         .find::<task_history::Entity>()
         .filter(History::DeletedTs.is_not_null())
-        .apply_if(after, |histories, after| {
+        .apply_if(after, |histories, (deleted, task)| {
             let place = Expr::tuple([History::DeletedTs.into_expr(), History::Task.into_expr()]);
-            let after = [after.deleted.0.into(), after.task.0.into()].map(Expr::Value);
+            let after = [deleted.0.into(), task.0.into()].map(Expr::Value);
             histories.filter(place.lt(Expr::tuple(after)))
         })
         .filter(Expr::exists(revisions.into_query()))

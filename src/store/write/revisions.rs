@@ -10,8 +10,8 @@ use crate::{
         etag::{ExpectedEtag, GuideEtag},
         history::{
             EncodedGuide, HistoryEdit, HistoryState, KeptDocument, NewRevision, NewestRevision,
-            RequestedRevision, RevisionAlias, RevisionCause, RevisionContent, RevisionName,
-            TaskRevision, check_requested_count, revision_aliases, set_alias,
+            Note, RevisionAlias, RevisionCause, RevisionContent, RevisionName, TaskRevision,
+            check_requested_count, revision_aliases, set_alias,
         },
         ids::TaskId,
         size::stored_count,
@@ -31,7 +31,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct NewRevisionRequest {
     pub task: TaskId,
-    pub requested: RequestedRevision,
+    pub note: Note,
+    pub alias: Option<RevisionAlias>,
     /// The etag that the guide must have.
     pub expected: ExpectedEtag,
 }
@@ -155,8 +156,13 @@ impl Operation for CreateRevision {
     type Answer = CreatedRevision;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, CreatedRevision), StoreError> {
-        let task = self.0.task;
-        let RequestedRevision { note, alias } = &self.0.requested;
+        let NewRevisionRequest {
+            task,
+            note,
+            alias,
+            expected,
+        } = &self.0;
+        let task = *task;
         let guides = tx.lock_guides(&[task], []).await?;
         if !guides.tasks.contains_key(&task) {
             return Err(Error::task_not_found(task, "task").into());
@@ -168,7 +174,7 @@ impl Operation for CreateRevision {
             limit: tx.context.max_message_bytes,
         })?;
         let guide_etag = GuideEtag::for_guide(&guide.tree);
-        self.0.expected.check_guide(Some(&guide_etag), task)?;
+        expected.check_guide(Some(&guide_etag), task)?;
         let newest = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
                 let name = RevisionName::Number(number);
