@@ -164,7 +164,10 @@ impl CallContext {
     /// afterwards.
     ///
     /// *Invariant:* a call that waits holds no permit, connection or lock.
-    pub async fn wait(ready: impl Future<Output = ()>, at_most: Duration) -> Result<bool> {
+    pub async fn wait<F>(ready: Pin<&mut F>, at_most: Duration) -> Result<bool>
+    where
+        F: Future<Output = ()>,
+    {
         let Some(call) = Self::current() else {
             return Ok(false);
         };

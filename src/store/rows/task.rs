@@ -85,9 +85,16 @@ pub struct LockedTaskRow {
     dirty_record: bool,
     created_ts: i64,
     modified_ts: i64,
+    kept_ts: i64,
 }
 
 impl LockedTaskRow {
+    /// When the guide was last known to be kept, or else created. Its newest revision is at least as
+    /// new. `None` for a managed task, which belongs to the guide of another task.
+    pub fn kept_ts(&self) -> Option<i64> {
+        (self.kind != KIND_LINKED).then(|| self.kept_ts.max(self.created_ts))
+    }
+
     pub fn read(self) -> Result<LockedTask, StoreError> {
         Ok(LockedTask {
             guid: TaskId(self.guid),

@@ -59,9 +59,8 @@ pub struct GuideToKeep {
     bytes: usize,
 }
 
-/// When a guide was last known to be kept, or else created, as an expression in a statement on
-/// tasks. Its newest revision is at least as new. NULL for a managed task, which belongs to the
-/// guide of another task.
+/// [`LockedTaskRow::kept_ts`](crate::store::rows::LockedTaskRow::kept_ts) as an expression in a statement on
+/// tasks.
 fn kept_ts() -> Expr {
     let known = task::Column::KeptTs.into_expr();
     let kept = Func::greatest([known, task::Column::CreatedTs.into_expr()]);
@@ -100,17 +99,7 @@ impl Tx<'_> {
             && self.context.automatic_revisions > 0
     }
 
-    /// Also selects when each guide was last known to be kept.
-    pub fn select_task_kept_ts(&self, tasks: Select<task::Entity>) -> Select<task::Entity> {
-        let kept = if self.makes_checkpoints() {
-            kept_ts()
-        } else {
-            Expr::value(None::<i64>)
-        };
-        tasks.expr_as(kept, KEPT_TS)
-    }
-
-    /// The same for the task of each step.
+    /// Also selects when the guide of each step was last known to be kept.
     pub fn select_step_kept_ts(&self, steps: Select<step::Entity>) -> Select<step::Entity> {
         let kept = if self.makes_checkpoints() {
             step_kept_ts(self.scope())

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{
-    ColumnTrait, FromQueryResult, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, Select,
-    TryGetableMany,
+    ColumnTrait, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, Select, TryGetableMany,
 };
 use uuid::Uuid;
 
@@ -30,13 +29,6 @@ use crate::{
     },
 };
 
-#[derive(FromQueryResult)]
-struct LockedTaskWithKeptTs {
-    #[sea_orm(nested)]
-    task: LockedTaskRow,
-    kept_ts: Option<i64>,
-}
-
 impl Tx<'_> {
     /// Locks tasks in the order of their ids, and returns those that exist.
     pub async fn lock_tasks(
@@ -50,12 +42,12 @@ impl Tx<'_> {
             let tasks = self.find::<task::Entity>();
             let tasks = tasks.filter(task::Column::Guid.is_in(guids.iter().copied()));
             let tasks = LockedTaskRow::select_cols(tasks.select_only());
-            let tasks = self.select_task_kept_ts(tasks);
             let tasks = self.locked(tasks, task::Column::Guid).into_model();
-            let rows: Vec<LockedTaskWithKeptTs> = tasks.all(self.db()).await?;
+            let rows: Vec<LockedTaskRow> = tasks.all(self.db()).await?;
             for row in rows {
-                let locked_task = row.task.read()?;
-                self.note_kept_ts(locked_task.guid, row.kept_ts);
+                let kept_ts = row.kept_ts();
+                let locked_task = row.read()?;
+                self.note_kept_ts(locked_task.guid, kept_ts);
                 locked.insert(locked_task.guid, locked_task);
             }
         }
