@@ -308,48 +308,6 @@ mod tests {
 
     use super::*;
 
-    fn guide(steps: &[usize]) -> TaskDocument {
-        let step = |id: &usize| Step {
-            guid: id.to_string(),
-            ..Step::default()
-        };
-        TaskDocument {
-            task: None,
-            steps: steps.iter().map(step).collect(),
-        }
-    }
-
-    #[test]
-    fn steps_are_added_removed_and_moved() {
-        // The steps of each guide, and the ids of the added, removed and moved steps in order.
-        for (base, target, expected) in [
-            (&[][..], &[][..], &[][..]),
-            (&[0, 1, 2], &[0, 1, 2], &[]),
-            (&[0, 1], &[0, 2, 1], &["+2"]),
-            (&[0, 1, 2], &[0, 2, 3], &["-1", "+3"]),
-            (&[0, 1, 2, 3], &[3], &["-0", "-1", "-2"]),
-            (&[0, 1, 2], &[1, 2, 0], &["~0"]),
-            // Of equally long subsequences, the one with step 0 counts.
-            (&[0, 1], &[1, 0], &["~1"]),
-            (&[0, 1, 2, 3], &[2, 3, 0, 1], &["~2", "~3"]),
-            (&[0, 1, 2], &[2, 0], &["~2", "-1"]),
-        ] {
-            let (base, target) = (guide(base), guide(target));
-            let difference = compare(&base, &target);
-            let shown = difference.steps.iter().map(|step| {
-                let kind = match (step.base, step.target) {
-                    (Some(_), None) => '-',
-                    (None, _) => '+',
-                    (Some(_), Some(_)) => '~',
-                };
-                let (_, step) = step.target.or(step.base).expect("a step");
-                format!("{kind}{}", step.guid)
-            });
-            let shown: Vec<String> = shown.collect();
-            assert_eq!(shown, expected, "{base:?} {target:?}");
-        }
-    }
-
     /// All increasing subsequences of the greatest length.
     fn longest(list: &[usize]) -> Vec<Vec<usize>> {
         let all = (0..1_u32 << list.len()).map(|chosen| {
