@@ -13,10 +13,7 @@ use crate::{
 pub fn status(failed: &Precondition) -> Status {
     let message = failed.to_string();
     let (reason, subjects) = match failed {
-        Precondition::LinkedImportOnly { path } => {
-            (ErrorReason::LinkedImportOnly, vec![path.clone()])
-        }
-        Precondition::NewLinkedValues { paths } => (ErrorReason::LinkedImportOnly, paths.clone()),
+        Precondition::LinkedImportOnly { paths } => (ErrorReason::LinkedImportOnly, paths.clone()),
         Precondition::TaskHasSteps { task } => (ErrorReason::TaskHasSteps, vec![task.to_string()]),
         Precondition::TaskReferenced { by, .. } => (ErrorReason::TaskReferenced, texts(by)),
         Precondition::TaskManaged { task, .. } => {
@@ -50,8 +47,8 @@ pub fn status(failed: &Precondition) -> Status {
         .map(|subject| PreconditionViolation::new(reason_name(reason), subject, description))
         .collect();
     let mut failure = Failure::new(reason, &message).with_counts(violations.len(), total);
-    if let Precondition::TaskManaged { by: Some(step), .. } = failed {
-        failure = failure.with("managed_by", step);
+    if let Precondition::TaskManaged { by, .. } = failed {
+        failure = failure.with("managed_by", by);
     }
     failure.details.set_precondition_failure(violations);
     failure.into()
