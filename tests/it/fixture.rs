@@ -87,9 +87,9 @@ impl Fixture {
                 if request.get("document").is_some() || read.contains(&request) {
                     continue;
                 }
-                let response = self.send(call, &request).await;
-                read.push(request);
+                read.push(request.clone());
                 let read = format!("{call} @{name}");
+                let response = self.whole_list(call, request).await;
                 let mut response = response.unwrap_or_else(|status| panic!("{read}: {status:?}"));
                 for name in ["next_cursor", "caught_up"] {
                     response.as_object_mut().expect("a message").remove(name);
@@ -98,6 +98,26 @@ impl Fixture {
             }
         }
         contents
+    }
+
+    /// The response to a request, with the items of all pages.
+    async fn whole_list(&self, call: &str, mut request: Value) -> Result<Value, Status> {
+        let mut whole = self.send(call, &request).await?;
+        loop {
+            let response = whole.as_object_mut().expect("a message");
+            let token = response.remove("next_page_token");
+            let Some(token) = token.filter(|it| it != "") else {
+                return Ok(whole);
+            };
+            request["page_token"] = token;
+            let next = self.send(call, &request).await?;
+            for (name, value) in next.as_object().expect("a message") {
+                match (whole[name].as_array_mut(), value.as_array()) {
+                    (Some(items), Some(more)) => items.extend(more.iter().cloned()),
+                    _ => whole[name] = value.clone(),
+                }
+            }
+        }
     }
 }
 
