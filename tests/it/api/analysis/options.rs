@@ -105,25 +105,21 @@ async fn counts_are_those_of_the_whole_guide(client: Client) {
     assert_eq!(counts(&response), [1, 1, 1, 0]);
 }
 
-/// 304 conditions, each with 1,000 values that are not answers.
+/// 3,040 steps without their translations into 100 languages.
 #[apply(on_one_database)]
 async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) {
-    let mut steps = "ask light: on, off\n".to_owned();
-    for step in 0..8 {
-        let conditions = (0..38).map(|n| {
-            let first = 1_000 * (38 * step + n);
-            let values = (first..first + 1_000).map(|value: i32| value.to_string());
-            format!(".light = {}", values.collect::<Vec<_>>().join(", "))
-        });
-        let conditions = conditions.collect::<Vec<_>>().join(" | ");
-        steps += &format!("solution Many ? ({conditions})\n");
+    let mut many = named("Many", &"info Look\n".repeat(3_040));
+    let task = many.task.as_mut().expect("a task");
+    for language in 0..100 {
+        let name = task_translation("Viele");
+        task.translations.insert(format!("de-x-{language}"), name);
     }
-    let unknown = Suppression::default()
-        .with(|it| it.rule = "condition/unknown-answer".to_owned())
+    let missing = Suppression::default()
+        .with(|it| it.rule = "translation/missing".to_owned())
         .with(|it| it.path = "document.*".to_owned());
     let request = ValidateTaskRequest {
-        options: Some(ValidationOptions::default().with(|it| it.suppress = vec![unknown])),
-        ..validation_of_document(named("Many", &steps))
+        options: Some(ValidationOptions::default().with(|it| it.suppress = vec![missing])),
+        ..validation_of_document(many)
     };
     let response = client.validated(request).await;
     let [errors, warnings, infos, suppressed] = counts(&response);

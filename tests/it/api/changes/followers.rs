@@ -26,11 +26,11 @@ use crate::{
 };
 
 const WRITERS_OF_A_SERVER: usize = 3;
-const WRITES: usize = 14;
+const WRITES: usize = 10;
 /// Of a writer on the server whose statements are delayed.
-const SLOW_WRITES: usize = 6;
+const SLOW_WRITES: usize = 5;
 /// How long each message between that server and the database takes.
-const DELAY: Duration = Duration::from_millis(10);
+const DELAY: Duration = Duration::from_millis(5);
 
 /// Servers of one database. On PostgreSQL they are three, one of which is slow.
 struct Fleet {
