@@ -148,10 +148,13 @@ const UNLINK: &str = "Update that observation first: set `linked` in its `feedba
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Precondition {
+    #[error("only ImportTask creates links. Import the guide with `linked`, or leave it out")]
+    LinkedImportOnly { path: String },
     #[error(
-        "only ImportTask creates links: import the guide, or leave out `linked` or the new answer"
+        "a linked observation has a new answer: only ImportTask creates links. Import the guide with it, or \
+         leave it out"
     )]
-    LinkedImportOnly { paths: Vec<String> },
+    NewLinkedValues { paths: Vec<String> },
     #[error("task {task} has steps; set `force` to delete them too")]
     TaskHasSteps { task: TaskId },
     #[error(
@@ -163,8 +166,8 @@ pub enum Precondition {
         /// The first steps, at most [`Precondition::MAX_LISTED_STEPS`].
         by: Vec<StepId>,
     },
-    #[error("observation {by} manages task {task}. {UNLINK}")]
-    TaskManaged { task: TaskId, by: StepId },
+    #[error("{} manages task {task}. {UNLINK}", observation(*by))]
+    TaskManaged { task: TaskId, by: Option<StepId> },
     /// The step is the wiring step of a managed task.
     #[error(
         "step {step} refers to task {task}, which an observation of its task manages. {UNLINK}"
@@ -195,6 +198,13 @@ pub enum Precondition {
         number: i64,
         alias: RevisionAlias,
     },
+}
+
+fn observation(step: Option<StepId>) -> String {
+    match step {
+        Some(step) => format!("observation {step}"),
+        None => "an observation".to_owned(),
+    }
 }
 
 fn absent_steps(count: usize) -> String {

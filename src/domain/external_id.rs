@@ -66,4 +66,6 @@ pub fn new_id<'a>(
 pub struct TakenId {
     pub owner: ResourceId,
     pub field: Cow<'static, str>,
+    /// Whether the call is an import that would change the owner with `match_external_ids`.
+    pub is_matchable: bool,
 }

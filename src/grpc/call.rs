@@ -45,11 +45,17 @@ impl Call {
     /// The page tokens of a listing. They are valid for requests with the same filters.
     pub fn page_tokens(&self, request: &impl Message) -> PageTokens {
         // A page token stays valid with another known fingerprint.
-        let listing = self.digest(request, &["page_size", "page_token", "known_fingerprint"]);
-        PageTokens::new(&self.page_key, listing, self.page_bytes)
+        let filters = self.digest(request, &["page_size", "page_token", "known_fingerprint"]);
+        PageTokens::new(
+            &self.page_key,
+            &self.id,
+            self.rpc,
+            &filters,
+            self.page_bytes,
+        )
     }
 
-    /// The digest of the account and a request, excluding some of its fields.
+    /// The digest of a request, excluding some of its fields.
     pub fn digest(&self, request: &impl Message, without: &[&str]) -> [u8; 32] {
         let bytes = request.encode_to_vec();
         let descriptor = message_json::descriptor(&format!("{}Request", self.rpc));
@@ -61,8 +67,7 @@ impl Call {
         };
         let fields = wire::fields(&bytes).unwrap_or_default().into_iter();
         let parts = fields.filter(|field| is_part(field.number));
-        let digest = Sha256::default().with(self.id.as_str()).with([0]);
-        let digest = digest.with(self.rpc).with([0]);
+        let digest = Sha256::default().with(self.rpc).with([0]);
         parts
             .fold(digest, |digest, field| digest.with(field.whole))
             .finish()

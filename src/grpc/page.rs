@@ -12,6 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::status;
 use crate::{
     domain::{
+        ids::AccountId,
         page::{Page, PageSize},
         violation::Violations,
     },
@@ -27,15 +28,27 @@ const MAX_PAGE_TOKEN_BYTES: usize = 1_024;
 #[derive(Debug)]
 pub struct PageTokens {
     key: hmac::Key,
-    /// What is signed before each cursor: a digest of the account, the rpc and the filters.
-    listing: [u8; 32],
+    /// What is signed before each cursor: the account, the rpc and the filters.
+    listing: Vec<u8>,
     /// A page ends early once it has this many encoded bytes.
     page_bytes: usize,
 }
 
 impl PageTokens {
-    /// `key` is the key of the database, which all its servers share.
-    pub fn new(key: &[u8; 32], listing: [u8; 32], page_bytes: usize) -> Self {
+    /// `key` is the key of the database, which all its servers share. Equal filters have equal
+    /// bytes.
+    pub fn new(
+        key: &[u8; 32],
+        account: &AccountId,
+        rpc: &str,
+        filters: &[u8],
+        page_bytes: usize,
+    ) -> Self {
+        let mut listing = Vec::new();
+        for part in [account.as_str().as_bytes(), rpc.as_bytes(), filters] {
+            listing.extend((part.len() as u64).to_be_bytes());
+            listing.extend(part);
+        }
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
             listing,
@@ -149,3 +162,6 @@ fn size_in_list(message: &impl Message) -> usize {
     let bytes = message.encoded_len();
     1 + prost::length_delimiter_len(bytes) + bytes
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,6 +56,7 @@ pub fn preview_task(
         Some(Source::Document(document)) => (None, Some(document)),
         None => (None, None),
     };
+    let guide = sent_guide::guide(id, document, violations);
     let level = violations.at("level").optional(message.level, access_level);
     let language = violations
         .at("language")
@@ -67,7 +68,7 @@ pub fn preview_task(
     field::check_expand(&message.expand, violations);
     let known = known_variables(message.known_variables, violations.at("known_variables"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let (source, document) = sent_guide::source(id, document, violations)?;
+    let (source, document) = guide?.into_source(violations)?;
     let (after, size) = start?;
     let call = PreviewCall {
         source,

@@ -317,15 +317,21 @@ fn not_found(missing: Missing, field: &str) -> Status {
 
 /// Another task or step has an external id.
 fn external_id_taken(taken: &TakenId) -> Status {
-    let TakenId { owner, field } = taken;
+    let TakenId { owner, field, .. } = taken;
     let (kind, id) = match owner {
         ResourceId::Task(id) => ("Task", id.to_string()),
         ResourceId::Step(id) => ("Step", id.to_string()),
     };
     // Short, so that it is not truncated.
-    let description = format!(
-        "{owner} has this external id: use another id, change it there, or import with `match_external_ids`"
-    );
+    let description = match taken.is_matchable {
+        true => format!(
+            "{owner} has this external id: set `match_external_ids` to change that {}, or use another id",
+            kind.to_lowercase()
+        ),
+        false => format!(
+            "{owner} has this external id, which is unique: change or clear it there, or use another one"
+        ),
+    };
     let violation = Violation {
         path: field.to_string(),
         reason: Reason::ExternalIdTaken,

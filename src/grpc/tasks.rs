@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     domain::{
-        Result,
+        Error, Result,
         decide::DeleteTask,
         etag::GuideEtag,
+        external_id::TakenId,
         ids::TaskId,
         import::{Absent, AbsentFields, AbsentSteps, Imported},
         task::TaskFilter,
@@ -111,14 +112,21 @@ impl Call {
 
     pub async fn import_task(self, request: ImportTaskRequest) -> Result<ImportTaskResponse> {
         let mode = write_mode(request.validate_only);
+        let is_matchable = !request.match_external_ids;
         let (idempotency, import) = decode::all(|violations| {
             let idempotency = self.idempotency(&request.request_id, &request, violations);
             Some((idempotency, import(request, violations)?))
         })?;
-        idempotency::once(idempotency, imported, async |retry| {
+        let done = idempotency::once(idempotency, imported, async |retry| {
             self.account.import_task(import, retry, mode).await
+        });
+        done.await.map_err(|error| match error {
+            Error::ExternalIdTaken(taken) => Error::ExternalIdTaken(TakenId {
+                is_matchable,
+                ..taken
+            }),
+            error => error,
         })
-        .await
     }
 
     pub async fn export_task(self, request: ExportTaskRequest) -> Result<ExportTaskResponse> {

@@ -36,12 +36,13 @@ pub fn validate_task(
         Some(Source::Document(document)) => (None, Some(document)),
         None => (None, None),
     };
+    let guide = sent_guide::guide(id, document, violations);
     let options_bytes = message.options.clone().unwrap_or_default().encode_to_vec();
     let options = options::options(message.options, violations.at("options"));
     let known_fingerprint = message.known_fingerprint;
     field::refuse_nul(&known_fingerprint, violations.at("known_fingerprint"));
     let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
-    let (source, document) = sent_guide::source(id, document, violations)?;
+    let (source, document) = guide?.into_source(violations)?;
     let replaced = match &source {
         GuideSource::Document(document) if replaces_stored => document.task_ids(),
         GuideSource::Document(_) | GuideSource::Stored(_) => BTreeSet::new(),

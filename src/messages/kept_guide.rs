@@ -4,7 +4,10 @@
 
 use prost::Message;
 
-use super::{decoded_size::document_bytes, encode, sent_document::decode_unstored, wire};
+use super::{
+    decoded_size::document_bytes, encode, managed_documents::managed_documents_mut,
+    sent_document::decode_unstored, wire,
+};
 use crate::{
     domain::history::{EncodedGuide, GuideCodec, KeptDocument, KeptGuide, TranslatedFrom},
     proto::v1,
@@ -62,7 +65,9 @@ pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
 fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
     let stored = RevisionMessage::decode(&decompressed(guide)?[..]).ok()?;
     let (tasks, steps): (Vec<_>, Vec<_>) = serde_json::from_slice(&stored.outdated).ok()?;
-    let document = decode_unstored(stored.document?);
+    let mut message = stored.document?;
+    clear_shorthands(&mut message);
+    let document = decode_unstored(message);
     let is_readable =
         document.violations.is_empty() && document.all_steps().all(|step| step.r_data.is_some());
     is_readable.then_some(KeptDocument {
@@ -72,6 +77,17 @@ fn decode(guide: &EncodedGuide) -> Option<KeptDocument> {
             steps: steps.into_iter().collect(),
         },
     })
+}
+
+/// They are redundant with the dependencies. A later version may write them differently.
+fn clear_shorthands(document: &mut v1::TaskDocument) {
+    if let Some(task) = &mut document.task {
+        task.dependency_shorthand = None;
+    }
+    for step in &mut document.steps {
+        step.dependency_shorthand = None;
+        managed_documents_mut(step).for_each(clear_shorthands);
+    }
 }
 
 #[cfg(test)]

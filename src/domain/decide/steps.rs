@@ -309,8 +309,8 @@ impl DeleteStep {
 pub fn linked_import_only() -> Error {
     let question = STEP.field("feedback_config");
     let question = question.index(0);
-    let paths = vec![question.field("linked").to_string()];
-    Precondition::LinkedImportOnly { paths }.into()
+    let path = question.field("linked").to_string();
+    Precondition::LinkedImportOnly { path }.into()
 }
 
 /// The error of values that are added to a linked question outside of an import.
@@ -322,5 +322,5 @@ fn new_linked_values(indexes: &[usize]) -> Error {
         .iter()
         .map(|index| values.index(*index).field("key").to_string());
     let paths = keys.collect();
-    Precondition::LinkedImportOnly { paths }.into()
+    Precondition::NewLinkedValues { paths }.into()
 }

@@ -77,7 +77,6 @@ pub struct TaskToDelete {
     /// The first subtask steps of other tasks that refer to it, at most
     /// [`Precondition::MAX_LISTED_STEPS`].
     pub referenced_by: Vec<StepId>,
-    /// The observation that manages it.
     pub managed_by: Option<StepId>,
     pub history: HistoryState,
     /// Its guide; `None` if no revision must keep it, or if it is too large to be exported.
@@ -89,7 +88,8 @@ impl DeleteTask {
         let guid = self.guid;
         self.expected
             .check(&stored.task.etag(), ResourceId::Task(guid))?;
-        if let Some(by) = stored.managed_by {
+        if stored.task.managed {
+            let by = stored.managed_by;
             return Err(Precondition::TaskManaged { task: guid, by }.into());
         }
         if !stored.referenced_by.is_empty() {

@@ -118,6 +118,7 @@ impl<'a> StoredResources<'a> {
                 return Err(Error::ExternalIdTaken(TakenId {
                     owner: ResourceId::Step(*owner),
                     field: external_id_at(origins.steps.get(&step.guid)).into(),
+                    is_matchable: false,
                 }));
             }
         }

@@ -13,7 +13,10 @@ use crate::{
 pub fn status(failed: &Precondition) -> Status {
     let message = failed.to_string();
     let (reason, subjects) = match failed {
-        Precondition::LinkedImportOnly { paths } => (ErrorReason::LinkedImportOnly, paths.clone()),
+        Precondition::LinkedImportOnly { path } => {
+            (ErrorReason::LinkedImportOnly, vec![path.clone()])
+        }
+        Precondition::NewLinkedValues { paths } => (ErrorReason::LinkedImportOnly, paths.clone()),
         Precondition::TaskHasSteps { task } => (ErrorReason::TaskHasSteps, vec![task.to_string()]),
         Precondition::TaskReferenced { by, .. } => (ErrorReason::TaskReferenced, texts(by)),
         Precondition::TaskManaged { task, .. } => {
@@ -47,8 +50,8 @@ pub fn status(failed: &Precondition) -> Status {
         .map(|subject| PreconditionViolation::new(reason_name(reason), subject, description))
         .collect();
     let mut failure = Failure::new(reason, &message).with_counts(violations.len(), total);
-    if let Precondition::TaskManaged { by, .. } = failed {
-        failure = failure.with("managed_by", by);
+    if let Precondition::TaskManaged { by: Some(step), .. } = failed {
+        failure = failure.with("managed_by", step);
     }
     failure.details.set_precondition_failure(violations);
     failure.into()

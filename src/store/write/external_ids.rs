@@ -75,8 +75,13 @@ impl Tx<'_> {
                     .map(ResourceId::Step),
             };
             if let Some(owner) = owner {
-                let field = field.clone();
-                return Err(Error::ExternalIdTaken(TakenId { owner, field }).into());
+                let (field, is_matchable) = (field.clone(), false);
+                let taken = TakenId {
+                    owner,
+                    field,
+                    is_matchable,
+                };
+                return Err(Error::ExternalIdTaken(taken).into());
             }
         }
         Ok(())

@@ -101,9 +101,10 @@ impl Operation for DeleteTask {
         let managed = managed_by_task(tx, guid).await?;
         let mut stored = TaskToDelete {
             managed: tasks::find_all(tx.scope(), &managed, tx.max_bytes).await?,
-            managed_by: match task.managed {
-                true => Some(managing_step(tx, guid).await?),
-                false => None,
+            managed_by: if task.managed {
+                managing_step(tx, guid).await?
+            } else {
+                None
             },
             referenced_by: first_referring_steps(tx, guid).await?,
             steps: if self.force && task.step_count > 0 {
@@ -135,17 +136,16 @@ async fn managed_by_task(tx: &Tx<'_>, parent: TaskId) -> Result<Vec<TaskId>, Sto
     tx.read_column(tasks, Column::Guid).await
 }
 
-/// The observation that manages a locked task.
-async fn managing_step(tx: &Tx<'_>, guid: TaskId) -> Result<StepId, StoreError> {
+/// The observation that manages a task.
+async fn managing_step(tx: &Tx<'_>, guid: TaskId) -> Result<Option<StepId>, StoreError> {
     use task::{Column, Entity};
     let task = tx.find::<Entity>().filter(Column::Guid.eq(guid.0));
     let parent: Vec<Option<TaskId>> = tx.read_column(task, Column::ParentGuid).await?;
-    let parent = parent.into_iter().flatten().next();
-    let parent = parent.ok_or(StoreError::Corrupt("parent_guid"))?;
+    let Some(Some(parent)) = parent.first().copied() else {
+        return Ok(None);
+    };
     let managing = managing_observations(tx.scope(), parent, guid).await?;
-    // Unlinking waits for the lock of the task.
-    let (step, ..) = managing.into_iter().next().ok_or(StoreError::Conflict)?;
-    Ok(step)
+    Ok(managing.into_iter().next().map(|(step, ..)| step))
 }
 
 /// The first subtask steps of other tasks that refer to a task.
