@@ -164,10 +164,7 @@ impl CallContext {
     /// afterwards.
     ///
     /// *Invariant:* a call that waits holds no permit, connection or lock.
-    pub async fn wait<F>(ready: Pin<&mut F>, at_most: Duration) -> Result<bool>
-    where
-        F: Future<Output = ()>,
-    {
+    pub async fn wait(ready: impl Future<Output = ()>, at_most: Duration) -> Result<bool> {
         let Some(call) = Self::current() else {
             return Ok(false);
         };
@@ -181,7 +178,8 @@ impl CallContext {
                 longest.min(deadline - ANSWER_TIME.min(deadline - began))
             })
         };
-        let is_ready = timeout_at(until, ready).await.is_ok();
+        // Boxed, because otherwise this future would hold it twice.
+        let is_ready = timeout_at(until, Box::pin(ready)).await.is_ok();
         {
             let mut progress = call.progress();
             progress.waited += began.elapsed();

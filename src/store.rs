@@ -118,7 +118,7 @@ impl Store {
             migrate: options.database.migrate,
             layout: TableLayout::Plain,
             serves: true,
-            call_timeout: options.request_timeout,
+            request_timeout: options.request_timeout,
         };
         let mut connections = connect::connect(&options.database.url, &connect_options).await?;
         let (schema, address) = (schema(), options.database.url.address());

@@ -42,8 +42,8 @@ pub struct Changes {
     /// of the task or step after the write.
     pub translated_from: TranslatedFrom,
     pub history: Option<HistoryChange>,
-    /// The tasks of a guide that the write publishes. A revision keeps it as it is after the write.
-    pub published: Vec<TaskId>,
+    /// The tasks of a guide that the write publishes. A revision stores it in its state after the write.
+    pub guide_to_keep: Vec<TaskId>,
     /// External ids that the write assigns. It fails if another task or step has one of them. The
     /// import planner has already checked that no two of its steps share an id.
     pub claimed_ids: Vec<ClaimedId>,

@@ -24,7 +24,7 @@ pub type SentFields<Stored, New> =
     Box<dyn Fn(Option<&Stored>, &mut Violations) -> Option<Updated<New>> + Send + Sync>;
 
 /// Fails with the violations that do not depend on what is stored.
-fn check<Stored, New>(fields: &SentFields<Stored, New>) -> Result<()> {
+fn check_sent_fields<Stored, New>(fields: &SentFields<Stored, New>) -> Result<()> {
     let mut violations = Violations::new();
     fields(None, &mut violations);
     Ok(violations.into_result()?)

@@ -1,6 +1,6 @@
 //! ChangeService: decode, read, encode. With `wait`, reads again when there may be changes.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
@@ -52,7 +52,7 @@ impl Call {
                 break page;
             };
             // After this time, the call returns the next page even if it is empty.
-            waits = CallContext::wait(pin!(ready), wait).await?;
+            waits = CallContext::wait(ready, wait).await?;
             start = FeedStart::After(looked);
         };
         let signed = |entry: FeedEntry| {

@@ -42,7 +42,7 @@ pub struct ConnectOptions {
     /// unreachable PostgreSQL is retried forever.
     pub serves: bool,
     /// How long a call may take.
-    pub call_timeout: Duration,
+    pub request_timeout: Duration,
 }
 
 impl ConnectOptions {
@@ -53,7 +53,7 @@ impl ConnectOptions {
             migrate,
             layout: TableLayout::Plain,
             serves: false,
-            call_timeout: Duration::MAX,
+            request_timeout: Duration::MAX,
         }
     }
 }

@@ -146,10 +146,10 @@ impl<O: Operation> Write<O> {
             }
             WriteMode::ValidateOnly => None,
         };
-        let published = std::mem::take(&mut changes.published);
+        let guide_to_keep = std::mem::take(&mut changes.guide_to_keep);
         tx.apply(changes, outcome, O::RPC).await?;
-        if !published.is_empty() {
-            tx.keep_published(&published).await?;
+        if !guide_to_keep.is_empty() {
+            tx.keep_published(&guide_to_keep).await?;
         }
         Ok(WriteOutcome::Done(answer))
     }

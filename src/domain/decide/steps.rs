@@ -16,7 +16,7 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{SentFields, Updated, WriteContext, check};
+use super::{SentFields, Updated, WriteContext, check_sent_fields};
 
 const STEP: Path<'static> = Path::root("step");
 
@@ -203,7 +203,7 @@ impl UpdateStep {
         let fields = &self.fields;
         // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
-            check(fields)?;
+            check_sent_fields(fields)?;
             return Err(Error::step_not_found(self.guid, "step.guid"));
         };
         let StepSnapshot {
@@ -213,7 +213,7 @@ impl UpdateStep {
         } = stored;
         let resource = ResourceId::Step(before.guid);
         if let Err(mismatch) = self.expected.check(&before.etag(), resource)
-            && check(fields).is_ok()
+            && check_sent_fields(fields).is_ok()
         {
             return Err(mismatch);
         }

@@ -11,7 +11,7 @@ use crate::domain::{
     violation::Violations,
 };
 
-use super::{SentFields, Updated, WriteContext, check};
+use super::{SentFields, Updated, WriteContext, check_sent_fields};
 
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
@@ -37,12 +37,12 @@ impl UpdateTask {
         let fields = &self.fields;
         // Violations that need no stored task come before the error of a missing one.
         let Some(before) = stored else {
-            check(fields)?;
+            check_sent_fields(fields)?;
             return Err(Error::task_not_found(self.guid, "task.guid"));
         };
         let resource = ResourceId::Task(self.guid);
         if let Err(mismatch) = self.expected.check(&before.etag(), resource)
-            && check(fields).is_ok()
+            && check_sent_fields(fields).is_ok()
         {
             return Err(mismatch);
         }

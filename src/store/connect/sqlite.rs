@@ -29,9 +29,10 @@ const MAX_READERS: u32 = 8;
 const ROW_BUFFER: usize = 1_024;
 /// The same for commands that read whole tables, where every row may have a large body.
 const COMMAND_ROW_BUFFER: usize = 1;
-/// How long a statement waits for another process that locks the file, and a write for half of the time of a
-/// call at most.
+/// How long a statement waits while another process locks the file. A write waits for at most half of the
+/// request timeout, but not less than [`MIN_BUSY_TIMEOUT`], so that migrations can wait for another server.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const MIN_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long [`is_used`] waits for a process that is about to close the file.
 const USED_TIMEOUT: Duration = Duration::from_secs(1);
 /// The pause before opening a locked SQLite file again.
@@ -58,7 +59,7 @@ pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Pools, O
     let writing = settings()
         .filename(path)
         .create_if_missing(true)
-        .busy_timeout(BUSY_TIMEOUT.min(options.call_timeout / 2))
+        .busy_timeout((options.request_timeout / 2).clamp(MIN_BUSY_TIMEOUT, BUSY_TIMEOUT))
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("cache_size", WRITER_CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)

@@ -88,7 +88,7 @@ impl Batch<'_> {
             claimed_ids: _,
             depth_limits: _,
             // Kept by `Tx::keep_published`.
-            published: _,
+            guide_to_keep: _,
         } = changes;
         let reassigned = reassigned(&steps);
         if !reassigned.is_empty() {

@@ -128,10 +128,16 @@ impl Tx<'_> {
         }
     }
 
-    /// Locks the steps of a guide that a write publishes, for [`Self::keep_published`], and returns its
-    /// tasks. None if it is too large to be exported. Fails like [`Self::permit_guides`], because a write
-    /// cannot wait for a permit after it has changed something.
-    pub async fn lock_published(&self, guide: LockedGuides) -> Result<Vec<TaskId>, StoreError> {
+    /// Locks the history and the steps of a guide that this write publishes, for
+    /// [`Self::keep_published`], and returns its tasks; none if it is too large to be exported. Fails
+    /// like [`Self::permit_guides`], because a write cannot wait for a permit after it has changed
+    /// something.
+    pub async fn lock_published(
+        &self,
+        task: TaskId,
+        guide: LockedGuides,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        self.lock_history(task).await?;
         let Some(bytes) = self.lock_exportable_guide(&guide).await? else {
             return Ok(Vec::new());
         };

@@ -32,7 +32,7 @@ const MAX_FIRST_DELAY: Duration = Duration::from_secs(60);
 const MAX_STEPS: u64 = 500;
 
 impl Store {
-    /// Deletes histories whose retention has passed, at intervals, until it is dropped. Several
+    /// Deletes histories and deleted steps whose retention has passed, at intervals, until it is dropped. Several
     /// servers may do so concurrently.
     pub async fn enforce_retention(self) {
         let retention = self.inner.options.history.deleted_task_retention;
@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// Deletes what was deleted before a time in each account that has rows of this table from before it.
+    /// Deletes the expired histories and steps of each account that has expired rows in the table of `E`.
     async fn delete_expired<E: AccountEntity>(
         &self,
         deleted_ts: E::Column,
@@ -81,7 +81,7 @@ impl Store {
                     Ok(_) => {}
                     Err(error) => {
                         // The next search tries again, and other accounts must not wait for this one.
-                        warn!(%error, "a history or steps that were deleted long ago were not removed");
+                        warn!(%error, "expired histories and steps of an account were not deleted");
                         break;
                     }
                 }
@@ -115,8 +115,8 @@ impl Store {
     }
 }
 
-/// Removes the history of one task, and some steps, that were deleted before a time. Returns how many
-/// were removed.
+/// Deletes the oldest expired history and up to [`MAX_STEPS`] expired steps of an account. Returns their
+/// number.
 struct DeleteExpired {
     before: Timestamp,
 }

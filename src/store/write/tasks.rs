@@ -82,7 +82,7 @@ impl Operation for Arc<UpdateTask> {
         };
         let (mut changes, updated) = self.changes(task, &tx.context)?;
         if !guide.ids.is_empty() && changes.publishes() {
-            changes.published = tx.lock_published(guide).await?;
+            changes.guide_to_keep = tx.lock_published(guid, guide).await?;
         }
         Ok((changes, updated))
     }

@@ -45,28 +45,28 @@ macro_rules! files {
     };
 }
 
-// Those on one database only analyze guides, once they are loaded.
+// Files on one database write nothing, and test only the analysis.
 files! {
     absent_fields on on_both_databases
     conditions on on_one_database
     external_ids on on_both_databases
     imports on on_both_databases
-    linked_answers on on_one_database
+    linked_answers on on_both_databases
     linked_tasks on on_both_databases
     observations on on_one_database
-    options on on_one_database
+    options on on_both_databases
     preview_answers on on_one_database
     preview_subtasks on on_both_databases
-    preview_texts on on_one_database
+    preview_texts on on_both_databases
     preview_traces on on_one_database
     preview_unanswered on on_one_database
     preview_visibility on on_one_database
     references on on_both_databases
     restores on on_both_databases
     subtasks on on_both_databases
-    texts on on_one_database
+    texts on on_both_databases
     updates on on_both_databases
-    walkthroughs on on_one_database
+    walkthroughs on on_both_databases
 }
 
 /// A document with steps in the notation.

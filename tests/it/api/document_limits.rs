@@ -248,7 +248,7 @@ async fn given_room_for(client: &Client, room: usize) -> Task {
     client.imported(document("Full", steps)).await
 }
 
-#[apply(on_one_database)]
+#[apply(on_both_databases)]
 async fn a_created_step_is_the_ten_thousandth_at_most(client: Client) {
     let full = given_room_for(&client, 1).await;
     let last = create_step_request(information_step(&full, "Last"))

@@ -68,7 +68,7 @@ async fn a_write_whose_deadline_has_passed_in_the_queue_is_never_stored() {
 #[tokio::test]
 async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     let url = Scratch::of_this_run().sqlite_url("held");
-    // A write waits for half of it.
+    // A write waits for half of the request timeout.
     let settings = Settings::new(&url).set("EXPERTISE_REQUEST_TIMEOUT", "3s");
     let server = TestServer::start(settings).await;
     let client = server.client();
@@ -93,7 +93,7 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
 #[tokio::test]
 async fn changes_that_another_process_keeps_without_an_order_come_later() {
     let url = Scratch::of_this_run().sqlite_url("held_feed");
-    // The call waits for half of it.
+    // A write waits for half of the request timeout.
     let settings = Settings::new(&url).set("EXPERTISE_REQUEST_TIMEOUT", "3s");
     let server = TestServer::start(settings).await;
     let client = server.client();

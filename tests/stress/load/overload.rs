@@ -118,7 +118,7 @@ async fn calls(client: &Client) -> Vec<CallBytes> {
 }
 
 #[apply(on_both_databases)]
-async fn four_times_the_load_is_served_as_well_as_one_time(database: TestDatabase) {
+async fn a_part_of_four_times_the_load_is_served_in_time(database: TestDatabase) {
     let service = database.serve();
     let client = service.client();
     let mut load = Load {
@@ -152,8 +152,12 @@ async fn four_times_the_load_is_served_as_well_as_one_time(database: TestDatabas
         service.memory()
     ));
     // On few cores, making and refusing tens of thousands of calls takes most of the processor time. If
-    // refused calls waited, or calls were served too late, next to nothing would be served in time.
-    assert!(goodput >= 0.2 * peak, "{goodput:.0} of {peak:.0} a second");
+    // refused calls waited, or calls were served too late, almost no call would meet its deadline.
+    let least = short_or_full(0.3, 0.2);
+    assert!(
+        goodput >= least * peak,
+        "{goodput:.0} of {peak:.0} a second"
+    );
     // Debug builds take longer.
     let health_max = short_or_full(Duration::from_secs(1), Duration::from_millis(100));
     assert!(served < offered.len(), "nothing is refused");

@@ -390,7 +390,7 @@ async fn an_answer_of_a_preview_has_a_kind_and_is_finite(client: Client) {
     }
 }
 
-#[apply(on_one_database)]
+#[apply(on_both_databases)]
 async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let nodes = (0..1_000).map(|n| when(&format!("v{n}"), "=", "1"));
