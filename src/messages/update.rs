@@ -72,14 +72,14 @@ pub fn updated_step(
     let clears_subtask = mask.names(SUBTASK_EXTERNAL_ID)
         && !names_subtask
         && !(mask.names("subtask_id") && selects_sent("subtask_id"));
-    let found = take(violations);
+    let earlier = take(violations);
     Some(UpdateStep {
         guid,
         expected,
         subtask,
         edits_question,
         fields: Box::new(move |stored, violations| {
-            violations.append(found.clone());
+            violations.append(earlier.clone());
             let Some(before) = stored else {
                 check_step(&mask, &sent, TYPE_DEPENDENT, violations.at("step"));
                 return None;
@@ -129,13 +129,13 @@ pub fn updated_task(
         check_task(&mask, &sent, &[], violations.at("task"));
         return None;
     };
-    let found = take(violations);
+    let earlier = take(violations);
     Some(UpdateTask {
         guid,
         expected,
         published: published.filter(|_| selects_published),
         fields: Box::new(move |stored, violations| {
-            violations.append(found.clone());
+            violations.append(earlier.clone());
             let mut at = violations.at("task");
             let Some(before) = stored else {
                 check_task(&mask, &sent, UNMANAGED_ONLY, at);

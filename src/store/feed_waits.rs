@@ -215,8 +215,8 @@ impl FeedWatch {
                 let FeedNews { head, wakes: now } = *news.borrow();
                 let seen = scan.cursor.map_or(-1, |cursor| cursor.position);
                 if seen < head || scan.wakes < now {
-                    // Boxed, so a waiting call does not hold the memory of a read. The call will get its error
-                    // itself.
+                    // Boxed, so a waiting call does not hold the memory of a read. The call will get
+                    // the error itself.
                     if Box::pin(scan.read(account, *cursor)).await.is_err() {
                         return;
                     }

@@ -89,8 +89,8 @@ pub struct LockedTaskRow {
 }
 
 impl LockedTaskRow {
-    /// When the guide was last known to be kept or, if it never was, created. Its newest revision is at least as
-    /// new. `None` for a managed task, which belongs to the guide of another task.
+    /// When the guide was last known to be kept or, if it never was, created. Its newest revision is
+    /// at least as new. `None` for a managed task, which belongs to the guide of another task.
     pub fn kept_ts(&self) -> Option<i64> {
         (self.kind != KIND_LINKED).then(|| self.kept_ts.max(self.created_ts))
     }

@@ -32,8 +32,8 @@ const MAX_FIRST_DELAY: Duration = Duration::from_secs(60);
 const MAX_STEPS: u64 = 500;
 
 impl Store {
-    /// Deletes histories and deleted steps whose retention has passed, at intervals, until it is dropped. Several
-    /// servers may do so concurrently.
+    /// Deletes histories and deleted steps whose retention has passed, at intervals, until it is
+    /// dropped. Several servers may do so concurrently.
     pub async fn enforce_retention(self) {
         let retention = self.inner.options.history.deleted_task_retention;
         let interval = if retention.is_zero() {
@@ -126,16 +126,21 @@ impl Operation for DeleteExpired {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, u64), StoreError> {
         use deleted_step::{Column, Entity};
-        let history = tx
-            .find::<task_history::Entity>()
-            .filter(task_history::Column::DeletedTs.lt(self.before.0))
-            .order_by_asc(task_history::Column::DeletedTs)
-            .limit(1);
-        let history = tx.locked(history, task_history::Column::Task);
-        let found = history.one(tx.db()).await?;
+        let expired = || {
+            let histories = tx.find::<task_history::Entity>();
+            histories.filter(task_history::Column::DeletedTs.lt(self.before.0))
+        };
+        let oldest = expired().order_by_asc(task_history::Column::DeletedTs);
+        let oldest = tx.read_column(oldest.limit(1), task_history::Column::Task);
+        let oldest: Vec<TaskId> = oldest.await?;
         let mut changes = Changes::default();
-        if let Some(history) = &found {
-            changes.edit_history(TaskId(history.task), vec![HistoryEdit::Purge]);
+        for task in &oldest {
+            let history = expired().filter(task_history::Column::Task.eq(task.0));
+            let history = tx.locked(history, task_history::Column::Task);
+            // The task may have come back.
+            if history.one(tx.db()).await?.is_some() {
+                changes.edit_history(*task, vec![HistoryEdit::Purge]);
+            }
         }
         let old = tx
             .find::<Entity>()
@@ -147,6 +152,6 @@ impl Operation for DeleteExpired {
         let delete = tx.scope().delete::<Entity>();
         let delete = delete.filter(Column::Guid.in_subquery(old.into_query()));
         let deleted = delete.exec(tx.db()).await?;
-        Ok((changes, deleted.rows_affected + u64::from(found.is_some())))
+        Ok((changes, deleted.rows_affected + oldest.len() as u64))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use super::{Operation, guide::LockedGuides, tx::Tx};
+use super::{Operation, tx::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
@@ -67,21 +67,21 @@ impl Operation for Arc<UpdateTask> {
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let guid = self.guid;
         let keeps_guides = tx.mode == WriteMode::Store && tx.context.automatic_revisions > 0;
-        let guide = if keeps_guides && self.published == Some(Published::default()) {
-            // The tasks that it manages are also locked, because its guide may be kept.
-            tx.lock_guides(&[guid], []).await?
-        } else {
-            LockedGuides {
-                ids: Vec::new(),
-                tasks: tx.lock_tasks([guid]).await?,
-            }
+        let guide = match keeps_guides && self.published == Some(Published::default()) {
+            // The tasks that it manages are also locked, because a published guide is kept.
+            true => Some(tx.lock_guides(&[guid], []).await?),
+            false => None,
         };
-        let task = match guide.tasks.contains_key(&guid) {
+        let exists = match &guide {
+            Some(guide) => guide.tasks.contains_key(&guid),
+            None => !tx.lock_tasks([guid]).await?.is_empty(),
+        };
+        let task = match exists {
             true => tasks::find(tx.scope(), guid, tx.max_bytes).await?,
             false => None,
         };
         let (mut changes, updated) = self.changes(task, &tx.context)?;
-        if !guide.ids.is_empty() && changes.publishes() {
+        if let Some(guide) = guide.filter(|_| changes.publishes()) {
             changes.guide_to_keep = tx.lock_published(guid, guide).await?;
         }
         Ok((changes, updated))

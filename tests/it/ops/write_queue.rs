@@ -65,14 +65,19 @@ async fn a_write_whose_deadline_has_passed_in_the_queue_is_never_stored() {
     assert_eq!(stored, ["Last"]);
 }
 
-#[tokio::test]
-async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
-    let url = Scratch::of_this_run().sqlite_url("held");
-    // A write waits for half of the request timeout.
+/// A server, and another process that may hold its database. A write waits for half of the request
+/// timeout.
+async fn server_and_holder(name: &str) -> (TestServer, SqlConnection) {
+    let url = Scratch::of_this_run().sqlite_url(name);
     let settings = Settings::new(&url).set("EXPERTISE_REQUEST_TIMEOUT", "3s");
     let server = TestServer::start(settings).await;
+    (server, SqlConnection::open(&url).await)
+}
+
+#[tokio::test]
+async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
+    let (server, mut holder) = server_and_holder("held").await;
     let client = server.client();
-    let mut holder = SqlConnection::open(&url).await;
     holder.execute("BEGIN EXCLUSIVE").await;
     let failure = client.create_task(task("Held up")).await.refused();
     failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
@@ -92,14 +97,10 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
 
 #[tokio::test]
 async fn changes_that_another_process_keeps_without_an_order_come_later() {
-    let url = Scratch::of_this_run().sqlite_url("held_feed");
-    // A write waits for half of the request timeout.
-    let settings = Settings::new(&url).set("EXPERTISE_REQUEST_TIMEOUT", "3s");
-    let server = TestServer::start(settings).await;
+    let (server, mut holder) = server_and_holder("held_feed").await;
     let client = server.client();
     let cursor = client.cursor_now().await;
     let stored = client.given_task(task("Stored")).await;
-    let mut holder = SqlConnection::open(&url).await;
     holder.execute("BEGIN IMMEDIATE").await;
     let page = client.call(changes_behind(&cursor)).await.accepted();
     assert_eq!((page.changes, page.caught_up), (Vec::new(), false));
