@@ -13,8 +13,8 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-/// How often files are reloaded, so that changes take effect within ten seconds.
-pub(crate) const FILE_INTERVAL: Duration = Duration::from_secs(5);
+/// How often files are reloaded.
+pub(crate) const FILE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The source of a value.
 pub(crate) trait Source: Send + Sync + 'static {

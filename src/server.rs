@@ -228,7 +228,7 @@ impl Server {
     /// closes the database, all within the shutdown grace, regardless of what peers do.
     ///
     /// Calls `started` once the database is open. Until then, health is NOT_SERVING, and calls wait
-    /// for five seconds before they fail with UNAVAILABLE. Fails if the database cannot be used,
+    /// for two seconds before they fail with UNAVAILABLE. Fails if the database cannot be used,
     /// but waits if it cannot be reached.
     pub async fn serve(
         self,

@@ -25,7 +25,7 @@ const URL_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// the issuer.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
 /// Shorter than [`MIN_INTERVAL`], so only one reading runs at a time.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// Why there are no keys to verify or sign tokens. The text is one line.

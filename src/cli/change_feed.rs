@@ -41,7 +41,7 @@ const ORDER_WAIT: prost_types::Duration = prost_types::Duration {
     nanos: 0,
 };
 /// The pause after all retries of a call have failed.
-const RETRY_PAUSE: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_secs(3);
 
 pub(super) async fn changes(
     client: &Client,

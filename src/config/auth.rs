@@ -103,13 +103,13 @@ pub(super) struct AuthSettings {
     /// The secret that signs tokens (HS256), at least 32 bytes; set it in the environment or the settings file, because other users of the machine can see flags
     #[arg(env, value_name = "SECRET", value_parser = Secret::for_signing)]
     jwt_secret: Option<Secret>,
-    /// A file with the secret that signs tokens (HS256), at least 32 bytes; a trailing newline is ignored; the file must have mode 600, but a group may read a file that root owns, as systemd and Kubernetes provide it; read again every five seconds
+    /// A file with the secret that signs tokens (HS256), at least 32 bytes; a trailing newline is ignored; the file must have mode 600, but a group may read a file that root owns, as systemd and Kubernetes provide it; read again every two seconds
     #[arg(env)]
     jwt_secret_file: Option<PathBuf>,
-    /// The public key that verifies tokens, in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
+    /// The public key that verifies tokens, in PEM (RS256, ES256 or EdDSA, depending on its type); read again every two seconds
     #[arg(env)]
     jwt_public_key_file: Option<PathBuf>,
-    /// A JSON Web Key Set whose keys verify tokens; read again every five seconds
+    /// A JSON Web Key Set whose keys verify tokens; read again every two seconds
     #[arg(env)]
     jwt_jwks_file: Option<PathBuf>,
     /// The http or https URL of a JSON Web Key Set whose keys verify tokens; fetched at start, every ten minutes, and for an unknown key ID, but then at most every ten seconds

@@ -182,7 +182,7 @@ pub struct Tls {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "TLS")]
 struct TlsSettings {
-    /// Serve TLS with this certificate, followed by its intermediates, in PEM; all TLS files are read again every five seconds
+    /// Serve TLS with this certificate, followed by its intermediates, in PEM; all TLS files are read again every two seconds
     #[arg(env)]
     tls_cert_file: Option<PathBuf>,
     /// The private key of the certificate, in PEM

@@ -30,7 +30,9 @@ use crate::call_limits::{Limit, Permit};
 /// The pause after a connection could not be accepted. If no file descriptor is free, for example,
 /// an immediate retry would fail too.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// How long a peer may take for its first byte, and then for the TLS handshake.
+/// How long a peer may take for its first byte.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a peer may then take for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a peer may be silent, in addition to the time limit of a call. Clients of HTTP/2 answer PINGs more
 /// often. A client of HTTP/1.1 is silent while its call runs, which may wait up to 60 seconds for changes.
@@ -158,7 +160,7 @@ impl Connection {
     ) -> Option<Self> {
         let address = stream.peer_addr().ok()?;
         // A probe of the port sends nothing.
-        let first_byte = timeout(HANDSHAKE_TIMEOUT, stream.peek(&mut [0])).await;
+        let first_byte = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut [0])).await;
         if !matches!(first_byte, Ok(Ok(1))) {
             debug!("a connection ended before it was used");
             return None;

@@ -29,8 +29,8 @@ use super::{MAX_HEADER_BYTES, Shared, health::HealthState, listen::incoming};
 pub const MAX_CONNECTIONS: usize = 128;
 /// The maximum age of a connection, and then the time for its last response. Nobody can hold a connection
 /// for longer, so probes never wait for long.
-const MAX_CONNECTION_AGE: Duration = Duration::from_secs(5);
-const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_CONNECTION_AGE: Duration = Duration::from_secs(2);
+const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The maximum number of concurrent requests on a connection of HTTP/2.
 const MAX_CONCURRENT_STREAMS: u32 = 10;
 /// The format of `/metrics`, regardless of what a request accepts.

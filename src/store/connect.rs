@@ -31,7 +31,7 @@ const MAX_COMMAND_WAIT: Duration = Duration::from_secs(10);
 /// The pause between two attempts to reach PostgreSQL.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the log says that PostgreSQL cannot be reached yet.
-const WAIT_LOG_INTERVAL: Duration = Duration::from_secs(5);
+const WAIT_LOG_INTERVAL: Duration = Duration::from_secs(3);
 
 pub struct ConnectOptions {
     pub max_connections: u32,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long a call waits for the database to be opened before it fails with UNAVAILABLE.
-const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
+const OPENING_TIMEOUT: Duration = Duration::from_secs(2);
 /// The maximum size of a request, except for [`LARGE_REQUESTS`].
 const MAX_OTHER_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// The rpcs whose requests contain guides, bodies or conditions.

@@ -15,7 +15,7 @@ async fn restored(client: &Client, guid: &str) -> (Step, Placement) {
     (restored.step.expect("the step"), placement)
 }
 
-async fn not_restored(client: &Client, guid: &str) {
+pub async fn not_restored(client: &Client, guid: &str) {
     let failure = client
         .call(RestoreStepRequest {
             guid: guid.to_owned(),

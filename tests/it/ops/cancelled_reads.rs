@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::{
     kit::{
-        postgres::Cluster,
+        postgres::shared_cluster,
         relay::Relay,
         server::{Settings, TestServer},
     },
@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// How long PostgreSQL's answers take, so that a BEGIN is pending for a while.
-const DELAY: Duration = Duration::from_millis(3);
+const DELAY: Duration = Duration::from_millis(2);
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_write_after_a_cancelled_begin_is_durable() {
-    let cluster = Cluster::start("cancelled_begin", &["fsync=off"]);
+    let cluster = shared_cluster();
     let url = cluster.make_database("cancelled_begin");
     let relay = Relay::with_delay(cluster.port(), DELAY);
     let serve = async |url: &str| {

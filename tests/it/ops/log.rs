@@ -2,6 +2,7 @@
 
 use std::{fs::File, net::SocketAddr, os::unix::fs::FileExt, time::Instant};
 
+use futures_util::future::join_all;
 use prost::Message;
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -23,17 +24,18 @@ use crate::{
 async fn messages_of_postgres_stay_out_of_the_log() {
     let mut cluster = Cluster::start("messages.cluster", &["fsync=off"]);
     let url = cluster.url();
-    let mut servers = Vec::new();
-    for log in [
+    let logs = [
         "warn",
         "info",
         "info,sqlx=warn,sqlx::postgres::notice=trace",
-    ] {
+    ];
+    let servers = logs.map(async |log| {
         let settings = Settings::new(&url).set("EXPERTISE_LOG", log);
         let server = TestServer::start(settings).await;
         server.client().given_task(task("Pump")).await;
-        servers.push(server);
-    }
+        server
+    });
+    let servers = join_all(servers).await;
     // It tells every connection so.
     cluster.stop(Stop::Immediate);
     for server in servers {

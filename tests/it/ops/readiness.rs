@@ -1,11 +1,11 @@
 //! `/healthz` and `/readyz`.
 
 use std::{
-    fs,
+    fs, io,
     time::{Duration, Instant},
 };
 
-use futures_util::stream;
+use futures_util::{future::join_all, stream};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::oneshot,
@@ -46,17 +46,19 @@ async fn idle_connections_do_not_block_probes() {
     for _ in 0..100 {
         silent.push(connect().await.expect("it listens"));
     }
-    let bound = std::time::Duration::from_secs(5);
-    let alive = tokio::time::timeout(bound, http_get(at, "/healthz")).await;
-    assert_eq!(alive.expect("at once"), (200, "alive\n".to_owned()));
+    let alive = deadline::in_time("an answer", http_get(at, "/healthz")).await;
+    assert_eq!(alive, (200, "alive\n".to_owned()));
+    let open = silent[0].try_read(&mut [0]).expect_err("it is still open");
+    assert_eq!(open.kind(), io::ErrorKind::WouldBlock);
 
     // More than 128 wait until others end.
-    for _ in 100..130 {
-        silent.push(connect().await.expect("it listens"));
-    }
-    deadline::until_true("the limit is logged", || {
+    deadline::until("the limit is logged", async || {
+        for _ in 0..30 {
+            silent.push(connect().await.expect("it listens"));
+        }
         let log = server.log();
-        log.contains("too many connections: new ones must wait") && log.contains("\"max\":128")
+        let full = "too many connections: new ones must wait";
+        (log.contains(full) && log.contains("\"max\":128")).then_some(())
     })
     .await;
     drop(silent);
@@ -72,9 +74,7 @@ async fn connections_without_a_whole_request_are_closed() {
         connection.write_all(sent.as_bytes()).await?;
         connection.read_to_end(&mut Vec::new()).await
     });
-    let closed = futures_util::future::join_all(closed);
-    let closed = tokio::time::timeout(Duration::from_secs(30), closed).await;
-    closed.expect("they are closed in time");
+    deadline::in_time("their end", join_all(closed)).await;
 }
 
 #[tokio::test]

@@ -3,8 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+
 use super::{deleted_tasks, exported, given_guide, numbers, publish, retitle};
 use crate::{
+    api::deleted_steps::not_restored,
     kit::{
         deadline::until,
         runtime::runtime,
@@ -59,7 +62,7 @@ async fn deleted_steps_go_after_the_retention(url: String) {
 }
 
 async fn deleted_steps_go(client: Client) {
-    for client in [client.other_account(), client] {
+    let accounts = [client.other_account(), client].map(async |client| {
         let guide = client.given_task(task("Guide")).await;
         for _ in 0..2 {
             let step = client.given_step(information_step(&guide, "Step")).await;
@@ -69,15 +72,10 @@ async fn deleted_steps_go(client: Client) {
                 kept.is_empty().then_some(())
             })
             .await;
-            let failure = client
-                .call(RestoreStepRequest {
-                    guid: step.guid.clone(),
-                })
-                .await
-                .refused();
-            failure.is_step_not_found(&step.guid);
+            not_restored(&client, &step.guid).await;
         }
-    }
+    });
+    join_all(accounts).await;
 }
 
 #[test]
@@ -88,13 +86,7 @@ fn no_step_is_kept_without_retention() {
         let step = client.given_step(information_step(&guide, "Step")).await;
         client.delete_step(&step.guid).await.accepted();
         assert_eq!(client.deleted_steps(&guide.guid).await, []);
-        let failure = client
-            .call(RestoreStepRequest {
-                guid: step.guid.clone(),
-            })
-            .await
-            .refused();
-        failure.is(Code::NotFound, "STEP_NOT_FOUND");
+        not_restored(&client, &step.guid).await;
     });
 }
 
