@@ -77,14 +77,13 @@ pub enum DeadlineSource {
 }
 
 impl CallContext {
-    /// A call that starts now.
     pub fn new(
         id: Uuid,
         rpc: String,
+        started: Instant,
         time_limit: Duration,
         limits: &'static CallLimits,
     ) -> Arc<Self> {
-        let started = Instant::now();
         Arc::new(Self {
             id,
             rpc,

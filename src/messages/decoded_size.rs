@@ -11,8 +11,10 @@ use prost::{
     encoding::{DecodeContext, WireType, decode_key, skip_field},
 };
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
+use prost_types::{Struct, Value};
 
 use super::message_json::{all_messages, services};
+use crate::proto::v1;
 
 /// A `String`, a `Vec` or a `BTreeMap`, without what it points to.
 const HEADER_BYTES: usize = 24;
@@ -91,10 +93,10 @@ impl Sizes {
         }
         let field = |field: FieldDescriptor| {
             let element_bytes = element_bytes(&field);
-            let room = match is_repeated(&field) {
-                true if field.is_map() => MAP_ROOM,
-                true => LIST_ROOM,
-                false => 1,
+            let room = match (field.is_map(), field.is_list()) {
+                (true, _) => MAP_ROOM,
+                (_, true) => LIST_ROOM,
+                _ => 1,
             };
             Field {
                 number: field.number(),
@@ -124,56 +126,36 @@ impl Sizes {
 /// The memory that each occurrence of a field takes outside the struct of its message. An entry of a map is
 /// a message, too: its key and its value.
 fn element_bytes(field: &FieldDescriptor) -> usize {
+    let is_repeated = field.cardinality() == Cardinality::Repeated;
     match field.kind() {
-        Kind::Message(message) if is_repeated(field) || is_boxed(field) => struct_bytes(&message),
-        Kind::String | Kind::Bytes if is_repeated(field) => HEADER_BYTES,
-        _ if is_repeated(field) => WORD_BYTES,
+        // A pointer, as configured in `build.rs`.
+        Kind::Message(message) if is_repeated || field.name() == "task_json" => {
+            struct_bytes(&message)
+        }
+        Kind::String | Kind::Bytes if is_repeated => HEADER_BYTES,
+        _ if is_repeated => WORD_BYTES,
         _ => 0,
     }
 }
 
-/// The size of the struct of a message.
+/// The size of the struct of a message, or of the largest one for messages that no request repeats often.
 fn struct_bytes(message: &MessageDescriptor) -> usize {
-    let is_alone = |field: &FieldDescriptor| !is_choice(field);
-    let fields = message.fields().filter(is_alone);
-    // A oneof is as large as its largest field. A word stores which field is set.
-    let oneofs = message.oneofs().filter_map(|oneof| {
-        let choices = oneof.fields().filter(is_choice);
-        Some(choices.map(|field| field_bytes(&field)).max()? + WORD_BYTES)
-    });
-    fields.map(|field| field_bytes(&field)).sum::<usize>() + oneofs.sum::<usize>()
-}
-
-/// The bytes that a field takes in the struct of its message.
-fn field_bytes(field: &FieldDescriptor) -> usize {
-    match field.kind() {
-        _ if is_repeated(field) => HEADER_BYTES,
-        Kind::String | Kind::Bytes => HEADER_BYTES,
-        Kind::Message(message) if !is_boxed(field) => struct_bytes(&message),
-        // The flag that says whether it is set takes a word.
-        Kind::Int64 | Kind::Double if is_optional(field) => 2 * WORD_BYTES,
-        _ => WORD_BYTES,
+    if message.is_map_entry() {
+        let value = message.map_entry_value_field().kind();
+        return HEADER_BYTES + value.as_message().map_or(HEADER_BYTES, struct_bytes);
     }
-}
-
-/// Whether a field is a list or a map.
-fn is_repeated(field: &FieldDescriptor) -> bool {
-    field.cardinality() == Cardinality::Repeated
-}
-
-fn is_optional(field: &FieldDescriptor) -> bool {
-    field.field_descriptor_proto().proto3_optional()
-}
-
-/// Whether a field is one of a `oneof`.
-fn is_choice(field: &FieldDescriptor) -> bool {
-    field.containing_oneof().is_some() && !is_optional(field)
-}
-
-/// Whether a message holds a pointer to the field, as configured in `build.rs`. prost also boxes
-/// fields that contain their own message, but the API has none.
-fn is_boxed(field: &FieldDescriptor) -> bool {
-    field.name() == "task_json"
+    match message.name() {
+        "Condition" => size_of::<v1::Condition>(),
+        "DependencyNode" => size_of::<v1::DependencyNode>(),
+        "FeedbackConfig" => size_of::<v1::FeedbackConfig>(),
+        "FeedbackValue" => size_of::<v1::FeedbackValue>(),
+        "StepTranslation" => size_of::<v1::StepTranslation>(),
+        "Struct" => size_of::<Struct>(),
+        "TaskDocument" => size_of::<v1::TaskDocument>(),
+        "TaskTranslation" => size_of::<v1::TaskTranslation>(),
+        "Value" => size_of::<Value>(),
+        _ => size_of::<v1::Step>(),
+    }
 }
 
 /// The elements of one message, counted so far.

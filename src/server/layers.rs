@@ -16,6 +16,7 @@ use std::{convert::Infallible, future::ready, pin::pin, sync::Arc, time::Duratio
 
 use futures_util::{FutureExt, future::Either};
 use http::{HeaderValue, Request, Response};
+use tokio::time::Instant;
 use tonic::{Status, body::Body, codegen::Service, service::Routes};
 use tonic_web::GrpcWebLayer;
 use tower::{ServiceBuilder, service_fn};
@@ -39,11 +40,13 @@ pub fn port(
 + 'static {
     let probes = health_and_reflection.prepare();
     let calls = service_fn(move |request: Request<Body>| {
+        // Before tonic starts to measure the caller's timeout.
+        let started = Instant::now();
         match probes::is_probe(request.uri().path()) {
-            true => Either::Left(probes::answer(state, probes.clone(), request)),
+            true => Either::Left(probes::answer(state, probes.clone(), request, started)),
             // Every call gets a request id, a trace, a log line and metrics, however it ends. Panics
             // are caught, and every error gets the details of the API.
-            false => Either::Right(record::record(state, request, handle)),
+            false => Either::Right(record::record(state, request, started, handle)),
         }
         .map(into_response)
     });

@@ -27,16 +27,21 @@ pub fn is_probe(path: &str) -> bool {
     PACKAGES.iter().any(|package| path.starts_with(package))
 }
 
-pub async fn answer(state: &Shared, mut probes: Routes, request: Request<Body>) -> Outcome {
+pub async fn answer(
+    state: &Shared,
+    mut probes: Routes,
+    request: Request<Body>,
+    started: Instant,
+) -> Outcome {
     protocol::check_headers(request.headers(), 0)?;
     let requested = deadline::requested(request.headers())?;
-    let (limit, now) = (state.config.limits.request_timeout, Instant::now());
+    let limit = state.config.limits.request_timeout;
     let (begins, source) = match requested {
-        Some(requested) if requested <= limit => (now + requested, DeadlineSource::Caller),
-        _ => (now + limit, DeadlineSource::Server),
+        Some(requested) if requested <= limit => (started + requested, DeadlineSource::Caller),
+        _ => (started + limit, DeadlineSource::Server),
     };
     let ends = match (request.uri().path(), requested) {
-        (WATCH, requested) => requested.map(|it| (now + it, DeadlineSource::Caller)),
+        (WATCH, requested) => requested.map(|it| (started + it, DeadlineSource::Caller)),
         _ => Some((begins, source)),
     };
     if Instant::now() >= begins {

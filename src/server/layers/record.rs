@@ -14,7 +14,10 @@ use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use opentelemetry::{context::FutureExt as _, trace::TraceContextExt};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt;
 use tracing::{Instrument, debug, error, field, info, info_span};
@@ -39,13 +42,14 @@ const SPLIT_CHUNK_BYTES: usize = 255;
 pub async fn record<F: Future<Output = Outcome> + Send>(
     state: &'static Shared,
     request: Request<Body>,
+    started: Instant,
     handle: fn(&'static Shared, Arc<CallContext>, Request<Body>) -> F,
 ) -> Outcome {
     let path = request.uri().path().trim_start_matches('/');
     let (rpc, _) = path.split_at(path.floor_char_boundary(MAX_PATH_BYTES));
     let id = Uuid::now_v7();
     let time_limit = state.config.limits.request_timeout;
-    let call = CallContext::new(id, rpc.to_owned(), time_limit, state.limits);
+    let call = CallContext::new(id, rpc.to_owned(), started, time_limit, state.limits);
     let trace = telemetry::begin_call(&call.rpc, id, request.headers());
     let mut record = CallRecord {
         metrics: state.metrics.begin(request.uri().path()),

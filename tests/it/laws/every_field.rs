@@ -498,8 +498,16 @@ async fn imports_keep_set_and_reset_every_field(client: Client) {
             R::get(client, plain.guid()).await
         };
         let import = async |document, absent| import_with(document, absent, &[]).await;
-        let imported = import(full.clone().in_document(), AbsentFields::Keep).await;
-        assert_content(&imported, &full, "an import that updates");
+        for field in &fields {
+            let mut one = dynamic(&full);
+            let others = fields.iter();
+            let others = others.filter(|it| !mask_of(field.name()).contains(&it.name()));
+            others.for_each(|other| one.clear_field(other));
+            let one: R = one.transcode_to().expect("a message");
+            let imported = import(one.in_document(), AbsentFields::Keep).await;
+            assert_field(&imported, &full, field, "an import of one field");
+        }
+        assert_content(&R::get(client, plain.guid()).await, &full, "these imports");
         let nothing = R::default().with_place_of(&plain).in_document();
         let kept = import(nothing, AbsentFields::Keep).await;
         assert_content(&kept, &full, "an import without fields");
