@@ -29,10 +29,10 @@ use super::{
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
     out::{Results, error_json, print_error, sanitize, with_members},
-    pairing::{lock_changed, refuse_fixed_fields},
+    pairing::refuse_fixed_fields,
 };
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     proto::v1::{
         ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskType,
     },
@@ -142,7 +142,7 @@ struct ApplyGuide {
     /// The document, with the account's ids for the parts that the account has. After a dry run, the
     /// whole guide as it would be stored.
     document: TaskDocument,
-    /// The stored guide.
+    /// The stored guide; without its steps if it cannot be read.
     stored: Option<StoredGuide>,
     /// The guide as it was last applied.
     applied: Option<AppliedState>,
@@ -192,14 +192,25 @@ impl ApplyRun<'_> {
                 .find(|task| ids::describes(&guide.document, task))
         };
         match task.or_else(by_external_id) {
-            Some(task) => {
-                let stored = guides::read(self.client, &task.guid).await?;
-                guide.applied = applied::find(self.client, &stored).await?;
-                let base = guide.applied.as_ref().map(|it| &it.document);
-                self.ids.adopt(&mut guide.document, &stored.document, base);
-                guide.stored = Some(stored);
-                guide.needs_update = true;
-            }
+            Some(task) => match self.read_with_applied(&task.guid).await {
+                Ok((stored, applied)) => {
+                    let base = applied.as_ref().map(|it| &it.document);
+                    self.ids.adopt(&mut guide.document, &stored.document, base);
+                    (guide.stored, guide.applied) = (Some(stored), applied);
+                    guide.needs_update = true;
+                }
+                Err(error) if !error.transient => {
+                    self.add_failure(&guide, Blocked::from(&CliError::from(error)))?;
+                    guide.stored = Some(StoredGuide {
+                        document: TaskDocument {
+                            task: Some(task.clone()),
+                            steps: Vec::new(),
+                        },
+                        guide_etag: String::new(),
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            },
             None => {
                 self.ids.add_pending(&guide.document);
                 let task = guide.document.task.as_ref();
@@ -215,10 +226,20 @@ impl ApplyRun<'_> {
         Ok(guide)
     }
 
+    /// The stored guide, and as it was last applied.
+    async fn read_with_applied(
+        &self,
+        guid: &str,
+    ) -> Result<(StoredGuide, Option<AppliedState>), CallError> {
+        let stored = guides::read(self.client, guid).await?;
+        let applied = applied::find(self.client, &stored).await?;
+        Ok((stored, applied))
+    }
+
     /// Blocks a guide if its file would revert someone else's changes or change fields that never
     /// change.
     async fn check(&mut self, guide: &mut ApplyGuide) -> Result<(), CliError> {
-        let Some(stored) = &guide.stored else {
+        let Some(stored) = guide.stored.as_ref().filter(|_| guide.needs_update) else {
             return Ok(());
         };
         let checked = match refuse_fixed_fields(&guide.document, &stored.document) {
@@ -229,10 +250,6 @@ impl ApplyRun<'_> {
         if let Some(blocked) = blocked {
             guide.needs_update = false;
             return self.add_failure(guide, blocked);
-        }
-        if let Some(stored) = &guide.stored {
-            let keep_unlocked = self.args.keep_unlocked;
-            guide.notes = lock_changed(&mut guide.document, &stored.document, keep_unlocked);
         }
         Ok(())
     }
@@ -307,7 +324,7 @@ impl ApplyRun<'_> {
         }
         if let Some(said) = &guide.said
             && !dry_run
-            && let Err(error) = applied::write_merged(&guide.file, said, &after.document)
+            && let Err(error) = applied::write_merged(guide, said, &after.document)
         {
             // The applied state stays, so the next run with --merge merges into the file again.
             imported.unwritten = Some(error);

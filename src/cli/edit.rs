@@ -27,7 +27,7 @@ use super::{
     imported::{ImportedGuide, print_ignored},
     merge,
     out::{self, print_error, print_message, print_note, sanitize, step_count},
-    pairing::{lock_changed, refuse_fixed_fields},
+    pairing::{Locking, lock_changed, refuse_fixed_fields},
 };
 use crate::{
     client::Client,
@@ -198,7 +198,11 @@ impl EditSession<'_> {
         if let Err(error) = refuse_fixed_fields(&said, &self.opened.document) {
             return Ok(Outcome::refused(error));
         }
-        let notes = lock_changed(&mut said, &self.opened.document, self.args.keep_unlocked);
+        let locking = Locking {
+            keep_unlocked: self.args.keep_unlocked,
+            keep_locked: false,
+        };
+        let notes = lock_changed(&mut said, &self.opened.document, locking);
         for attempt in 0..=MAX_MERGES {
             let written = match attempt {
                 0 => self.write_over(&self.opened, said.clone(), &notes).await,

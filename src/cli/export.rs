@@ -179,16 +179,6 @@ async fn export_all(
     let tasks = guides::list(client, filters).await?;
     let mut results = Results::new(format);
     for task in &tasks {
-        let guide = match guides::read(client, &task.guid).await {
-            Ok(guide) => guide,
-            Err(error) => {
-                let (guid, name) = (&task.guid, sanitize(&task.name));
-                let text = format!("failed {guid}: {name}: {error}");
-                let json = json!({"guid": guid, "error": out::call_error_json(&error)});
-                results.add_failure(&text, &json)?;
-                continue;
-            }
-        };
         let file = existing
             .iter()
             .position(|file| ids::describes(&file.document, task))
@@ -197,8 +187,20 @@ async fn export_all(
             Some(file) => file.path.clone(),
             None => directory.join(file_name(task)),
         };
-        write_guide(client, &path, file.as_ref(), &guide, &tasks, full).await?;
-        results.add(&text(&path, &guide), &json(&path, &guide))?;
+        let written = async {
+            let guide = guides::read(client, &task.guid).await?;
+            write_guide(client, &path, file.as_ref(), &guide, &tasks, full).await?;
+            Ok::<_, CliError>(guide)
+        };
+        match written.await {
+            Ok(guide) => results.add(&text(&path, &guide), &json(&path, &guide))?,
+            Err(error) => {
+                let (guid, name) = (&task.guid, sanitize(&task.name));
+                let text = format!("failed {guid}: {name}: {error}");
+                let json = json!({"guid": guid, "error": out::error_json(&error)});
+                results.add_failure(&text, &json)?;
+            }
+        }
     }
     for file in existing {
         let path = sanitize(&file.path.display().to_string());

@@ -27,9 +27,13 @@ use crate::{
         compare::{FieldPath, ManagedDifference, compare_whole},
         fields::{DEPENDENCIES, SHORTHAND, TRANSLATIONS},
         managed_documents::managed_document,
+        update::UNMANAGED_ONLY,
     },
     proto::v1::{Step, TaskDocument},
 };
+
+/// The field with the question of an observation.
+const QUESTION: &str = "feedback_config";
 
 /// The maximum size of a document, which is the default limit of servers.
 const MAX_DOCUMENT_BYTES: u64 = DEFAULT_MAX_MESSAGE_BYTES as u64;
@@ -212,8 +216,22 @@ fn edit_guide(
     planned: &TaskDocument,
     target: &TaskDocument,
 ) -> Option<()> {
-    let difference = compare_whole(planned, target);
+    let mut difference = compare_whole(planned, target);
     let written = authored(target);
+    let is_managed = target
+        .task
+        .as_ref()
+        .is_some_and(|it| !it.parent_guid.is_empty());
+    if is_managed {
+        // The file may leave out what follows from the answer.
+        let task = property(guide, "task").and_then(|it| it.object_value());
+        let has = |name| {
+            task.as_ref()
+                .is_some_and(|task| property(task, name).is_some())
+        };
+        let fields = &mut difference.fields;
+        fields.retain(|it| !UNMANAGED_ONLY.contains(&it.name) || has(it.name));
+    }
     if !difference.fields.is_empty() {
         let text = document::message_text("Task", written.task.as_ref()?);
         let task = guide.object_value_or_set("task");
@@ -246,18 +264,28 @@ fn edit_guide(
         let (element, said) = listed.get(base.guid.as_str())?;
         let text = document::message_text("Step", written.steps.get(index)?);
         let values = document::ast(&text)?;
-        set_fields(element, &step.fields, values.as_object()?);
+        let values = values.as_object()?;
+        let is_question = |field: &FieldPath| field.language.is_none() && field.name == QUESTION;
+        let (question, others): (Vec<_>, Vec<_>) =
+            step.fields.iter().cloned().partition(is_question);
+        set_fields(element, &others, values);
+        let mut documents = Vec::new();
         for (key, managed) in &step.managed {
-            match managed {
-                ManagedDifference::Changed(task) => {
-                    let value = answer(element, key)?.object_value_or_set("task_json");
-                    let said = managed_document(said, key).cloned().unwrap_or_default();
-                    edit_guide(&value, &said, task.base, task.target)?;
-                }
-                ManagedDifference::Added(..) | ManagedDifference::Removed(..) => {
-                    set(element, "feedback_config", values.as_object()?);
-                }
+            if let ManagedDifference::Changed(task) = managed {
+                documents.push((key, task));
             }
+        }
+        let has_same_answers = documents.len() == step.managed.len()
+            && (question.is_empty() || set_answers(element, values).is_some());
+        if !has_same_answers {
+            // With the documents of all answers.
+            set(element, QUESTION, values);
+            documents.clear();
+        }
+        for (key, task) in documents {
+            let value = answer(element, key)?.object_value_or_set("task_json");
+            let said = managed_document(said, key).cloned().unwrap_or_default();
+            edit_guide(&value, &said, task.base, task.target)?;
         }
         if step.moved {
             is_placed = true;
@@ -332,16 +360,48 @@ fn property(object: &CstObject, name: &str) -> Option<CstObjectProp> {
     properties.find(|it| it.decoded_name().is_some_and(|key| is_field(&key, name)))
 }
 
+/// Sets the name of a question and the texts of its answers. Returns `None` if the target has other
+/// answers, or has them in another order.
+fn set_answers(step: &CstObject, target: &ast::Object<'_>) -> Option<()> {
+    let config = question(step)?;
+    let target = member(target, QUESTION)?.as_array()?;
+    let target = target.elements.first()?.as_object()?;
+    let targets = member(target, "values")?.as_array()?.elements.iter();
+    let targets: Vec<_> = targets.map(|it| it.as_object()).collect::<Option<_>>()?;
+    let (answers, names) = (answers(&config)?, ["name", "type", "linked"]);
+    let keys = targets
+        .iter()
+        .map(|it| it.get_string("key").map(|key| &*key.value));
+    let own: Vec<Option<String>> = answers.iter().map(key).collect();
+    if !own.iter().map(Option::as_deref).eq(keys) {
+        return None;
+    }
+    names.iter().for_each(|name| set(&config, name, target));
+    for (answer, target) in answers.iter().zip(targets) {
+        set(answer, "value", target);
+    }
+    Some(())
+}
+
+fn question(step: &CstObject) -> Option<CstObject> {
+    let config = property(step, QUESTION)?.array_value()?;
+    config.elements().first()?.as_object()
+}
+
+fn answers(question: &CstObject) -> Option<Vec<CstObject>> {
+    let values = property(question, "values")?.array_value()?.elements();
+    values.iter().map(|it| it.as_object()).collect()
+}
+
+fn key(answer: &CstObject) -> Option<String> {
+    let text = answer.get("key")?.value()?.as_string_lit()?;
+    text.decoded_value().ok()
+}
+
 /// The answer of an observation with this key.
-fn answer(step: &CstObject, key: &str) -> Option<CstObject> {
-    let config = property(step, "feedback_config")?.array_value()?;
-    let config = config.elements().first()?.as_object()?;
-    let values = config.array_value("values")?.elements().into_iter();
-    let mut values = values.filter_map(|it| it.as_object());
-    values.find(|value| {
-        let text = value.get("key").and_then(|it| it.value()?.as_string_lit());
-        text.and_then(|text| text.decoded_value().ok()).as_deref() == Some(key)
-    })
+fn answer(step: &CstObject, name: &str) -> Option<CstObject> {
+    let mut answers = answers(&question(step)?)?.into_iter();
+    answers.find(|answer| key(answer).as_deref() == Some(name))
 }
 
 fn input(value: &ast::Value<'_>) -> CstInputValue {

@@ -18,7 +18,7 @@ use super::{
     guides,
     imported::{ImportedGuide, OutcomeCounts},
     out::{self, Results, print_error, sanitize},
-    pairing::{lock_changed, refuse_fixed_fields},
+    pairing::{Locking, lock_changed, refuse_fixed_fields},
     place,
     signals::Interrupts,
 };
@@ -166,7 +166,11 @@ impl ImportRun<'_> {
         let mut notes = Vec::new();
         if let Some(stored) = &stored {
             refuse_fixed_fields(&document, &stored.document)?;
-            notes = lock_changed(&mut document, &stored.document, args.keep_unlocked);
+            let locking = Locking {
+                keep_unlocked: args.keep_unlocked,
+                keep_locked: true,
+            };
+            notes = lock_changed(&mut document, &stored.document, locking);
         }
         let mut message = ImportTaskRequest {
             document: Some(document),

@@ -196,7 +196,7 @@ pub(super) async fn planned(
 }
 
 /// The ids of the steps at every depth.
-fn guids(guide: &TaskDocument) -> BTreeSet<String> {
+pub(super) fn guids(guide: &TaskDocument) -> BTreeSet<String> {
     let steps = all_steps(&guide.steps).into_iter();
     steps.map(|step| step.guid.clone()).collect()
 }

@@ -127,27 +127,44 @@ fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
     lines
 }
 
-/// Locks the translations that a person has changed, so that automatic translation does not replace
-/// them, and returns a line for each; or keeps them unlocked.
+/// How an import treats the locks of stored translations.
+#[derive(Clone, Copy)]
+pub(super) struct Locking {
+    /// Whether unlocked translations stay unlocked. Otherwise, those with new texts are locked, so that
+    /// automatic translation does not replace them.
+    pub keep_unlocked: bool,
+    /// Whether locked translations stay locked even if the document says otherwise. A file may say so from
+    /// the time before its change locked them.
+    pub keep_locked: bool,
+}
+
+/// Locks translations, and returns a line for each that is not locked yet.
 pub(super) fn lock_changed(
     document: &mut TaskDocument,
     stored: &TaskDocument,
-    keep_unlocked: bool,
+    locking: Locking,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut lock = |language: &str, locked: &mut Option<bool>, of: &str| {
-        if *locked != Some(true) {
-            *locked = keep_unlocked.then_some(false);
-            if !keep_unlocked {
+    let mut lock = |language: &str, was_locked: bool, locked: &mut Option<bool>, of: &str| {
+        let is_kept_as_sent = match was_locked {
+            true => !locking.keep_locked,
+            false => locking.keep_unlocked,
+        };
+        if is_kept_as_sent {
+            locked.get_or_insert(was_locked);
+        } else if *locked != Some(true) {
+            *locked = None;
+            if !was_locked {
                 lines.push(format!("locks the translation {language} of {of}"));
             }
         }
     };
     if let (Some(task), Some(known)) = (&mut document.task, &stored.task) {
         for (language, sent) in &mut task.translations {
-            let before = known.translations.get(language);
-            if before.is_some_and(|it| !it.locked() && it.name != sent.name) {
-                lock(language, &mut sent.locked, "the task");
+            if let Some(before) = known.translations.get(language)
+                && (before.locked() || before.name != sent.name)
+            {
+                lock(language, before.locked(), &mut sent.locked, "the task");
             }
         }
     }
@@ -158,18 +175,19 @@ pub(super) fn lock_changed(
             continue;
         };
         for (language, sent) in &mut step.translations {
-            let before = stored.translations.get(language);
-            if before.is_some_and(|it| !it.locked() && has_other_texts(it, sent)) {
+            if let Some(before) = stored.translations.get(language)
+                && (before.locked() || has_other_texts(before, sent))
+            {
                 let title = sanitize(&stored.title);
                 let of = format!("step {} \"{title}\"", index + 1);
-                lock(language, &mut sent.locked, &of);
+                lock(language, before.locked(), &mut sent.locked, &of);
             }
         }
         for value in values_mut(step) {
             if let Some(sent) = &mut value.task_json
                 && let Some(stored) = managed_document(stored, &value.key)
             {
-                below.extend(lock_changed(sent, stored, keep_unlocked));
+                below.extend(lock_changed(sent, stored, locking));
             }
         }
     }

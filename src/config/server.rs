@@ -107,7 +107,7 @@ pub struct LimitsConfig {
     /// How long a call may take, such as 500ms or 1m, at most 1day; a shorter deadline of the caller takes precedence
     #[arg(env, default_value = "30s", value_parser = value::duration("1ms", "1day"))]
     pub request_timeout: Duration,
-    /// How long calls in progress may continue after SIGTERM or SIGINT, at most 1day; 0s ends them immediately
+    /// How long calls in progress may continue after SIGTERM or SIGINT, at most 1day; an eighth of it, at most 500ms, is for closing the database; 0s ends the calls immediately
     #[arg(env, default_value = "8s", value_parser = value::duration("0s", "1day"))]
     pub shutdown_grace: Duration,
     /// How long a connection accepts calls, 1s to 1day; the client then opens a new one, which spreads load over servers behind a connection-level proxy [default: unlimited]

@@ -18,11 +18,10 @@ use crate::{
         CliError, PAGE_SIZE,
         changes::{self, Change},
         export,
-        guide_file::GuideFile,
         guides::{self, StoredGuide},
         merge::{self, MergeConflict},
         out::{error_json, sanitize},
-        pairing::{KnownSteps, pairs},
+        pairing::{KnownSteps, Locking, lock_changed},
         wording,
     },
     client::{CallError, Client},
@@ -34,7 +33,7 @@ use crate::{
     },
     proto::v1::{
         ChangeStart, CreateRevisionRequest, DeleteRevisionRequest, ListChangesRequest,
-        RevisionCause, StepTranslation, TaskDocument, TaskRevision, TaskTranslation,
+        RevisionCause, Step, StepTranslation, TaskDocument, TaskRevision, TaskTranslation,
     },
 };
 
@@ -45,6 +44,8 @@ const NOTE: &str = "kept by expertise apply";
 /// How many of these revisions each guide keeps. The last runs can be undone, and the limit of
 /// revisions is not reached.
 const MAX_KEPT: usize = 20;
+/// How many earlier revisions a file is compared with.
+const MAX_COMPARED: usize = 100;
 
 /// The last applied state of a guide.
 pub(super) struct AppliedState {
@@ -132,6 +133,11 @@ pub(super) async fn check(
     };
     let base = guide.applied.as_ref().map(|it| &it.document);
     keep_automatic(&mut guide.document, &stored.document, base);
+    let locking = Locking {
+        keep_unlocked: args.keep_unlocked,
+        keep_locked: true,
+    };
+    guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
     let applied = guide.applied.as_ref().filter(|_| !args.overwrite);
     let Some(AppliedState {
         revision: applied,
@@ -192,6 +198,8 @@ pub(super) async fn check(
             files::check_replaceable(path)
                 .map_err(|reason| CliError::cannot_write(&path.display().to_string(), reason))?;
             merge::clear_new_ids(&mut merged, &stored.document);
+            let notes = lock_changed(&mut merged, &stored.document, locking);
+            guide.notes.extend(notes);
             guide.document = merged;
             guide.merged = changes;
             guide.said = Some(planned);
@@ -204,7 +212,7 @@ pub(super) async fn check(
     Ok(Some(drifted))
 }
 
-/// Whether a file has the state that an earlier run applied, but not that of the last run.
+/// Whether a file has an earlier state of the guide, but not that of the last run.
 async fn is_older(
     client: &Client,
     applied: &TaskRevision,
@@ -215,10 +223,9 @@ async fn is_older(
     if said == content(base) {
         return Ok(false);
     }
-    for revision in earlier(client, &applied.task).await? {
-        if revision.revision >= applied.revision {
-            continue;
-        }
+    let revisions = guides::list_revisions(client, &applied.task).await?;
+    let earlier = revisions.iter().filter(|it| it.revision < applied.revision);
+    for revision in earlier.take(MAX_COMPARED) {
         let number = revision.revision.to_string();
         let (_, document) = guides::get_revision(client, &applied.task, &number).await?;
         if content(&document) == said {
@@ -394,17 +401,31 @@ async fn authors(
 
 /// Writes the result of a merge into a file.
 pub(super) fn write_merged(
-    file: &GuideFile,
+    ApplyGuide {
+        file,
+        stored,
+        applied,
+        ..
+    }: &ApplyGuide,
     said: &TaskDocument,
     after: &TaskDocument,
 ) -> Result<(), CliError> {
-    // The ids of new steps differ from those in the dry run.
+    let stored = stored.iter().map(|it| &it.document);
+    let before = stored.chain(applied.iter().map(|it| &it.document));
+    let known: BTreeSet<String> = before.flat_map(merge::guids).collect();
+    // The ids of the file's new steps differ from those in the dry run.
     let mut aligned = said.clone();
-    let created: Vec<Option<String>> = pairs(said, after)
-        .map(|(_, step)| step.map(|step| step.guid.clone()))
-        .collect();
-    for (step, guid) in aligned.steps.iter_mut().zip(created) {
-        step.guid = guid.unwrap_or_else(|| step.guid.clone());
+    let new = aligned
+        .steps
+        .iter_mut()
+        .filter(|it| !known.contains(&it.guid));
+    let mut created = after.steps.iter().filter(|it| !known.contains(&it.guid));
+    for step in new {
+        let is_same =
+            |it: &&Step| it.r#type == step.r#type && it.link.is_empty() == step.link.is_empty();
+        if let Some(created) = created.find(is_same) {
+            step.guid.clone_from(&created.guid);
+        }
     }
     let text = file.updated(&aligned, after);
     export::write(&file.path, &text).map_err(|error| {

@@ -83,6 +83,8 @@ pub(super) fn plan_with_ids<'a>(
     restored: Option<RestoredIds<'a>>,
     context: ImportContext<'a>,
 ) -> Result<(ImportPlan, Option<RestoredIds<'a>>)> {
+    let former = context.existing.filter(|_| restored.is_none());
+    let former = former.map_or_else(Vec::new, TaskTree::all).into_iter();
     let mut stored = StoredResources::default();
     if let Some(tree) = context.existing {
         stored.add(tree);
@@ -98,6 +100,7 @@ pub(super) fn plan_with_ids<'a>(
         restored,
         stored,
         depth: 0,
+        former_tasks: former.map(|tree| tree.task.guid).collect(),
         task_ids: BTreeMap::new(),
         listed: BTreeMap::new(),
         origins: Origins::default(),
@@ -134,7 +137,9 @@ struct Planner<'a> {
     stored: StoredResources<'a>,
     /// The depth of the task that is planned at the moment: 1 is the outermost.
     depth: usize,
-    /// The ids that tasks get, by the document's ids.
+    /// The stored tasks of the guide. References to them stay, even if no value manages them any longer.
+    former_tasks: BTreeSet<TaskId>,
+    /// The ids that other tasks get, by the document's ids.
     task_ids: BTreeMap<TaskId, TaskId>,
     /// The steps of the document, by the ids that they get.
     listed: BTreeMap<StepId, &'a DocumentStep>,
@@ -239,7 +244,7 @@ impl<'a> Planner<'a> {
             self.keep_locked(stored, translations, &path);
         }
         let guid = document.and_then(|document| document.task.guid);
-        self.task_ids.extend(guid.map(|guid| (guid, task.guid)));
+        self.note_ids(guid, task.guid);
         let origin = Origin {
             guid,
             path: document.map_or(value_path, |it| &it.task.path).to_owned(),
@@ -384,7 +389,14 @@ impl<'a> Planner<'a> {
         true
     }
 
-    /// The id that a task of the document gets.
+    /// Notes the id that a task gets, by the document's ids of it.
+    fn note_ids(&mut self, sent: impl IntoIterator<Item = TaskId>, id: TaskId) {
+        let sent = sent.into_iter();
+        let new = sent.filter(|sent| !self.former_tasks.contains(sent));
+        self.task_ids.extend(new.map(|sent| (sent, id)));
+    }
+
+    /// The id that a task of the document has after the import.
     fn new_id(&self, task: TaskId) -> TaskId {
         self.task_ids.get(&task).copied().unwrap_or(task)
     }

@@ -22,7 +22,8 @@ const BUCKETS: [f64; 15] = [
 ];
 /// The outcomes that alerts use. Their counters exist for every rpc from the start, at 0, because a
 /// rate misses the first increment of a new series.
-const INITIAL_OUTCOMES: [(Code, ErrorReason); 4] = [
+const INITIAL_OUTCOMES: [(Code, ErrorReason); 5] = [
+    (Code::DeadlineExceeded, ErrorReason::DeadlineExceeded),
     (Code::Internal, ErrorReason::Internal),
     (Code::Unavailable, ErrorReason::StoreUnavailable),
     (Code::Unauthenticated, ErrorReason::CredentialsMissing),
