@@ -152,6 +152,7 @@ struct ApplyGuide {
     merged: Vec<Change>,
     /// The document of the file, if the file must be rewritten after a merge.
     said: Option<TaskDocument>,
+    /// False if it is new, blocked, or cannot be read.
     needs_update: bool,
     /// The report of its creation, if some of its steps are still missing.
     created: Option<ImportedGuide>,
@@ -201,11 +202,13 @@ impl ApplyRun<'_> {
                 }
                 Err(error) if !error.transient => {
                     self.add_failure(&guide, Blocked::from(&CliError::from(error)))?;
+                    let known = TaskDocument {
+                        task: Some(task.clone()),
+                        steps: Vec::new(),
+                    };
+                    self.ids.adopt(&mut guide.document, &known, None);
                     guide.stored = Some(StoredGuide {
-                        document: TaskDocument {
-                            task: Some(task.clone()),
-                            steps: Vec::new(),
-                        },
+                        document: known,
                         guide_etag: String::new(),
                     });
                 }

@@ -200,7 +200,7 @@ impl EditSession<'_> {
         }
         let locking = Locking {
             keep_unlocked: self.args.keep_unlocked,
-            keep_locked: false,
+            may_unlock: true,
         };
         let notes = lock_changed(&mut said, &self.opened.document, locking);
         for attempt in 0..=MAX_MERGES {

@@ -230,7 +230,9 @@ fn edit_guide(
                 .is_some_and(|task| property(task, name).is_some())
         };
         let fields = &mut difference.fields;
-        fields.retain(|it| !UNMANAGED_ONLY.contains(&it.name) || has(it.name));
+        fields.retain(|it| {
+            it.language.is_some() || !UNMANAGED_ONLY.contains(&it.name) || has(it.name)
+        });
     }
     if !difference.fields.is_empty() {
         let text = document::message_text("Task", written.task.as_ref()?);
@@ -283,7 +285,9 @@ fn edit_guide(
             documents.clear();
         }
         for (key, task) in documents {
-            let value = answer(element, key)?.object_value_or_set("task_json");
+            let answer = answer(element, key)?;
+            let value = property(&answer, "task_json").and_then(|it| it.object_value());
+            let value = value.unwrap_or_else(|| answer.object_value_or_set("task_json"));
             let said = managed_document(said, key).cloned().unwrap_or_default();
             edit_guide(&value, &said, task.base, task.target)?;
         }
@@ -330,11 +334,11 @@ fn set_fields(object: &CstObject, fields: &[FieldPath], target: &ast::Object<'_>
         let translations = object.object_value_or_set(TRANSLATIONS);
         let translated = target.get_object(TRANSLATIONS);
         match translated.and_then(|it| it.get_object(language)) {
-            Some(texts) => set(
-                &translations.object_value_or_set(language),
-                field.name,
-                texts,
-            ),
+            Some(texts) => match translations.object_value(language) {
+                Some(own) => set(&own, field.name, texts),
+                // The file may leave out an automatic translation, whose other texts stay.
+                None => drop(translations.append(language, object_input(texts))),
+            },
             None => {
                 if let Some(gone) = translations.get(language) {
                     gone.remove();
@@ -413,10 +417,12 @@ fn input(value: &ast::Value<'_>) -> CstInputValue {
         ast::Value::Array(array) => {
             CstInputValue::Array(array.elements.iter().map(input).collect())
         }
-        ast::Value::Object(object) => {
-            let properties = object.properties.iter();
-            let members = properties.map(|it| (it.name.as_str().to_owned(), input(&it.value)));
-            CstInputValue::Object(members.collect())
-        }
+        ast::Value::Object(object) => object_input(object),
     }
+}
+
+fn object_input(object: &ast::Object<'_>) -> CstInputValue {
+    let properties = object.properties.iter();
+    let members = properties.map(|it| (it.name.as_str().to_owned(), input(&it.value)));
+    CstInputValue::Object(members.collect())
 }

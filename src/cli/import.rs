@@ -168,7 +168,7 @@ impl ImportRun<'_> {
             refuse_fixed_fields(&document, &stored.document)?;
             let locking = Locking {
                 keep_unlocked: args.keep_unlocked,
-                keep_locked: true,
+                may_unlock: false,
             };
             notes = lock_changed(&mut document, &stored.document, locking);
         }

@@ -127,18 +127,19 @@ fn fixed_fields(document: &TaskDocument, stored: &TaskDocument) -> Vec<String> {
     lines
 }
 
-/// How an import treats the locks of stored translations.
+/// Which locks of translations a document may leave as they are.
 #[derive(Clone, Copy)]
 pub(super) struct Locking {
     /// Whether unlocked translations stay unlocked. Otherwise, those with new texts are locked, so that
     /// automatic translation does not replace them.
     pub keep_unlocked: bool,
-    /// Whether locked translations stay locked even if the document says otherwise. A file may say so from
-    /// the time before its change locked them.
-    pub keep_locked: bool,
+    /// Whether the document may unlock translations. `edit` shows the current locks, but a file may be
+    /// from the time before a translation was locked.
+    pub may_unlock: bool,
 }
 
-/// Locks translations, and returns a line for each that is not locked yet.
+/// Locks translations that a person has changed. Returns a line for each new lock, and for each lock that
+/// the document does not remove.
 pub(super) fn lock_changed(
     document: &mut TaskDocument,
     stored: &TaskDocument,
@@ -146,18 +147,22 @@ pub(super) fn lock_changed(
 ) -> Vec<String> {
     let mut lines = Vec::new();
     let mut lock = |language: &str, was_locked: bool, locked: &mut Option<bool>, of: &str| {
-        let is_kept_as_sent = match was_locked {
-            true => !locking.keep_locked,
+        let is_as_sent = match was_locked {
+            true => locking.may_unlock,
             false => locking.keep_unlocked,
         };
-        if is_kept_as_sent {
+        if is_as_sent {
             locked.get_or_insert(was_locked);
-        } else if *locked != Some(true) {
-            *locked = None;
-            if !was_locked {
-                lines.push(format!("locks the translation {language} of {of}"));
-            }
+            return;
         }
+        match (was_locked, *locked) {
+            (false, _) => lines.push(format!("locks the translation {language} of {of}")),
+            (true, Some(false)) => lines.push(format!(
+                "keeps the lock of the translation {language} of {of}, which only `edit` removes"
+            )),
+            (true, _) => {}
+        }
+        *locked = Some(true);
     };
     if let (Some(task), Some(known)) = (&mut document.task, &stored.task) {
         for (language, sent) in &mut task.translations {

@@ -138,7 +138,7 @@ fn element_bytes(field: &FieldDescriptor) -> usize {
     }
 }
 
-/// The size of the struct of a message, or of the largest one for messages that no request repeats often.
+/// The size of a message's struct. Messages that requests repeat rarely count as a step, the largest.
 fn struct_bytes(message: &MessageDescriptor) -> usize {
     if message.is_map_entry() {
         let value = message.map_entry_value_field().kind();

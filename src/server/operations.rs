@@ -27,8 +27,8 @@ use super::{MAX_HEADER_BYTES, Shared, health::HealthState, listen::incoming};
 
 /// The maximum number of open connections. More wait until others end.
 pub const MAX_CONNECTIONS: usize = 128;
-/// The maximum age of a connection, and then the time for its last response. Nobody can hold a connection
-/// for longer, so probes never wait for long.
+/// The maximum age of a connection after its first byte, and then the time for its last response. Nobody can
+/// hold a connection for longer, so probes never wait for long.
 const MAX_CONNECTION_AGE: Duration = Duration::from_secs(2);
 const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The maximum number of concurrent requests on a connection of HTTP/2.

@@ -29,7 +29,7 @@ use crate::{
     messages::{
         authored::authored,
         compare::compare_whole,
-        managed_documents::{managed_document, values_mut},
+        managed_documents::{managed_document, managed_documents_mut, values_mut},
     },
     proto::v1::{
         ChangeStart, CreateRevisionRequest, DeleteRevisionRequest, ListChangesRequest,
@@ -135,9 +135,21 @@ pub(super) async fn check(
     keep_automatic(&mut guide.document, &stored.document, base);
     let locking = Locking {
         keep_unlocked: args.keep_unlocked,
-        keep_locked: true,
+        may_unlock: false,
     };
+    let unlocked = guide.document.clone();
     guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
+    if !guide.notes.is_empty() {
+        // The text of an earlier run is no change.
+        guide.document = unlocked;
+        let task = guides::guid(&stored.document);
+        for revision in earlier(client, task).await? {
+            let revision = revision.revision.to_string();
+            let (_, former) = guides::get_revision(client, task, &revision).await?;
+            keep_automatic(&mut guide.document, &stored.document, Some(&former));
+        }
+        guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
+    }
     let applied = guide.applied.as_ref().filter(|_| !args.overwrite);
     let Some(AppliedState {
         revision: applied,
@@ -158,7 +170,8 @@ pub(super) async fn check(
     };
     let mut planned = planned.document.unwrap_or_default();
     put_back(pending, Some(base), &mut planned);
-    if is_older(client, applied, base, &planned).await? {
+    let is_stored = has_same_content(&planned, &stored.document);
+    if !is_stored && is_older(client, applied, base, &planned).await? {
         let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
         let by = who(&applied.subject);
         let when = wording::time(applied.created_ts);
@@ -198,8 +211,7 @@ pub(super) async fn check(
             files::check_replaceable(path)
                 .map_err(|reason| CliError::cannot_write(&path.display().to_string(), reason))?;
             merge::clear_new_ids(&mut merged, &stored.document);
-            let notes = lock_changed(&mut merged, &stored.document, locking);
-            guide.notes.extend(notes);
+            guide.notes = lock_changed(&mut merged, &stored.document, locking);
             guide.document = merged;
             guide.merged = changes;
             guide.said = Some(planned);
@@ -219,43 +231,91 @@ async fn is_older(
     base: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<bool, CallError> {
-    let said = content(planned);
-    if said == content(base) {
+    if has_same_content(planned, base) {
         return Ok(false);
     }
+    let (name, steps) = (guides::name(planned), planned.steps.len());
+    let may_be_equal = |it: &&TaskRevision| {
+        it.revision < applied.revision
+            && it.task_name == name
+            && usize::try_from(it.step_count) == Ok(steps)
+    };
     let revisions = guides::list_revisions(client, &applied.task).await?;
-    let earlier = revisions.iter().filter(|it| it.revision < applied.revision);
-    for revision in earlier.take(MAX_COMPARED) {
+    for revision in revisions.iter().filter(may_be_equal).take(MAX_COMPARED) {
         let number = revision.revision.to_string();
-        let (_, document) = guides::get_revision(client, &applied.task, &number).await?;
-        if content(&document) == said {
-            return Ok(true);
+        match guides::get_revision(client, &applied.task, &number).await {
+            Ok((_, document)) if has_same_content(planned, &document) => return Ok(true),
+            // It has been deleted meanwhile.
+            Err(error) if error.reason != "REVISION_NOT_FOUND" => return Err(error),
+            _ => {}
         }
     }
     Ok(false)
 }
 
-/// What authors write in a guide. Excludes ids, which differ if a step was deleted and created
-/// again, and automatic translations.
-fn content(guide: &TaskDocument) -> TaskDocument {
-    let mut content = authored(guide);
-    strip(&mut content);
-    content
+/// Whether authors have written the same in two guides. Ignores ids, which differ if a step was deleted
+/// and created again, and automatic translations.
+fn has_same_content(one: &TaskDocument, other: &TaskDocument) -> bool {
+    let [mut one, mut other] = [one, other].map(|guide| {
+        let mut content = authored(guide);
+        clear_ids(&mut content);
+        content
+    });
+    drop_automatic(&mut one, &mut other);
+    one == other
 }
 
-fn strip(guide: &mut TaskDocument) {
+fn clear_ids(guide: &mut TaskDocument) {
     if let Some(task) = &mut guide.task {
         task.guid.clear();
         task.external_id = None;
-        task.translations.retain(|_, it| it.locked != Some(false));
     }
     for step in &mut guide.steps {
         step.guid.clear();
         step.external_id = None;
-        step.translations.retain(|_, it| it.locked != Some(false));
-        values_mut(step)
-            .filter_map(|it| it.task_json.as_mut())
-            .for_each(|it| strip(it));
+        managed_documents_mut(step).for_each(clear_ids);
+    }
+}
+
+/// Removes automatic translations from two guides, and translations that one of them has locked since.
+fn drop_automatic(one: &mut TaskDocument, other: &mut TaskDocument) {
+    if let (Some(one), Some(other)) = (&mut one.task, &mut other.task) {
+        let translations = [&mut one.translations, &mut other.translations];
+        drop_automatic_of(translations, |it| &mut it.locked);
+    }
+    for (one, other) in one.steps.iter_mut().zip(&mut other.steps) {
+        let translations = [&mut one.translations, &mut other.translations];
+        drop_automatic_of(translations, |it| &mut it.locked);
+        for (one, other) in managed_documents_mut(one).zip(managed_documents_mut(other)) {
+            drop_automatic(one, other);
+        }
+    }
+}
+
+fn drop_automatic_of<T: Clone + PartialEq>(
+    [one, other]: [&mut BTreeMap<String, T>; 2],
+    locked: impl Fn(&mut T) -> &mut Option<bool>,
+) {
+    let is_automatic = |it: &T| *locked(&mut it.clone()) == Some(false);
+    let texts = |it: &T| {
+        let mut texts = it.clone();
+        *locked(&mut texts) = None;
+        texts
+    };
+    let languages: BTreeSet<String> = one.keys().chain(other.keys()).cloned().collect();
+    for language in languages {
+        let is_dropped = match (one.get(&language), other.get(&language)) {
+            (Some(one), Some(other)) => match (is_automatic(one), is_automatic(other)) {
+                (true, true) => true,
+                (false, false) => false,
+                _ => texts(one) == texts(other),
+            },
+            (one, other) => one.or(other).is_some_and(is_automatic),
+        };
+        if is_dropped {
+            one.remove(&language);
+            other.remove(&language);
+        }
     }
 }
 

@@ -83,8 +83,6 @@ pub(super) fn plan_with_ids<'a>(
     restored: Option<RestoredIds<'a>>,
     context: ImportContext<'a>,
 ) -> Result<(ImportPlan, Option<RestoredIds<'a>>)> {
-    let former = context.existing.filter(|_| restored.is_none());
-    let former = former.map_or_else(Vec::new, TaskTree::all).into_iter();
     let mut stored = StoredResources::default();
     if let Some(tree) = context.existing {
         stored.add(tree);
@@ -100,7 +98,6 @@ pub(super) fn plan_with_ids<'a>(
         restored,
         stored,
         depth: 0,
-        former_tasks: former.map(|tree| tree.task.guid).collect(),
         task_ids: BTreeMap::new(),
         listed: BTreeMap::new(),
         origins: Origins::default(),
@@ -137,9 +134,7 @@ struct Planner<'a> {
     stored: StoredResources<'a>,
     /// The depth of the task that is planned at the moment: 1 is the outermost.
     depth: usize,
-    /// The stored tasks of the guide. References to them stay, even if no value manages them any longer.
-    former_tasks: BTreeSet<TaskId>,
-    /// The ids that other tasks get, by the document's ids.
+    /// The ids that tasks get, by the document's ids.
     task_ids: BTreeMap<TaskId, TaskId>,
     /// The steps of the document, by the ids that they get.
     listed: BTreeMap<StepId, &'a DocumentStep>,
@@ -244,7 +239,7 @@ impl<'a> Planner<'a> {
             self.keep_locked(stored, translations, &path);
         }
         let guid = document.and_then(|document| document.task.guid);
-        self.note_ids(guid, task.guid);
+        self.task_ids.extend(guid.map(|guid| (guid, task.guid)));
         let origin = Origin {
             guid,
             path: document.map_or(value_path, |it| &it.task.path).to_owned(),
@@ -351,7 +346,11 @@ impl<'a> Planner<'a> {
             sent.guid = Some(subtask.task);
         }
         let not_found = sent.not_found(&at);
-        sent.guid = sent.guid.map(|id| self.new_id(id));
+        let former_link = self.stored.steps.get(&step.guid).and_then(|it| it.link);
+        // A former wiring step still refers to its task, which is no longer managed.
+        if former_link.is_none() || step.link.is_some() || sent.guid != former_link {
+            sent.guid = sent.guid.map(|id| self.new_id(id));
+        }
         if let (Some(link), Some(_)) = (step.link, document) {
             // A wiring step refers to its managed task, regardless of what was sent.
             if sent.external_id.take().is_some() {
@@ -389,14 +388,7 @@ impl<'a> Planner<'a> {
         true
     }
 
-    /// Notes the id that a task gets, by the document's ids of it.
-    fn note_ids(&mut self, sent: impl IntoIterator<Item = TaskId>, id: TaskId) {
-        let sent = sent.into_iter();
-        let new = sent.filter(|sent| !self.former_tasks.contains(sent));
-        self.task_ids.extend(new.map(|sent| (sent, id)));
-    }
-
-    /// The id that a task of the document has after the import.
+    /// The id that a task of the document gets.
     fn new_id(&self, task: TaskId) -> TaskId {
         self.task_ids.get(&task).copied().unwrap_or(task)
     }

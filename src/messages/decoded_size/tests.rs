@@ -117,3 +117,16 @@ fn counting_ends_above_the_limit() {
     let counted = request_bytes(IMPORT, &steps[..], 10_000);
     assert!((10_001..20_000).contains(&counted), "{counted}");
 }
+
+/// Messages that are not listed count as a step.
+#[test]
+fn a_step_is_the_largest_message_that_requests_repeat() {
+    let others = [
+        size_of::<v1::AutomaticTranslation>(),
+        size_of::<v1::IndexedItem>(),
+        size_of::<v1::RuleSetting>(),
+        size_of::<v1::Suppression>(),
+        size_of::<v1::Task>(),
+    ];
+    assert!(others.into_iter().all(|it| it <= size_of::<v1::Step>()));
+}

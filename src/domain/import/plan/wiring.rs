@@ -103,7 +103,7 @@ impl<'a> Planner<'a> {
             let id = tree.task.guid;
             value.link = Some(id);
             let mut ids = in_document.map_or_else(Vec::new, |value| value.ids.clone());
-            self.note_ids(ids.iter().copied(), id);
+            self.task_ids.extend(ids.iter().map(|sent| (*sent, id)));
             ids.push(id);
             parent.managed.insert(id, tree);
             managed.push(ManagedTask {

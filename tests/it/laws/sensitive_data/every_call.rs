@@ -38,7 +38,7 @@ macro_rules! leak_tests {
 }
 
 // Each pair of database, credentials and format. The slow ones send every invalid value, and the
-// others send each of them once.
+// others together send each of them once.
 leak_tests! {
     #[ignore = "slow"]
     sqlite_with_headers_in_text: Sqlite, Header, "text", Values::All;
