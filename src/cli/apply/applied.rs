@@ -137,19 +137,20 @@ pub(super) async fn check(
         keep_unlocked: args.keep_unlocked,
         may_unlock: false,
     };
-    let unlocked = guide.document.clone();
-    guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
-    if !guide.notes.is_empty() {
-        // The text of an earlier run is no change.
-        guide.document = unlocked;
+    let only_new = Locking {
+        keep_unlocked: false,
+        may_unlock: true,
+    };
+    if !lock_changed(&mut guide.document.clone(), &stored.document, only_new).is_empty() {
+        // A text of an earlier run is no change by a person.
         let task = guides::guid(&stored.document);
         for revision in earlier(client, task).await? {
             let revision = revision.revision.to_string();
             let (_, former) = guides::get_revision(client, task, &revision).await?;
             keep_automatic(&mut guide.document, &stored.document, Some(&former));
         }
-        guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
     }
+    guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
     let applied = guide.applied.as_ref().filter(|_| !args.overwrite);
     let Some(AppliedState {
         revision: applied,
