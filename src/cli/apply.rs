@@ -7,6 +7,7 @@
 mod applied;
 mod files;
 pub(super) mod ids;
+mod older;
 mod prune;
 
 use std::{path::PathBuf, process::ExitCode};

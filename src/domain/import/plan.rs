@@ -346,9 +346,12 @@ impl<'a> Planner<'a> {
             sent.guid = Some(subtask.task);
         }
         let not_found = sent.not_found(&at);
-        let former_link = self.stored.steps.get(&step.guid).and_then(|it| it.link);
+        let stored = self.stored.steps.get(&step.guid);
+        let former_link = stored
+            .and_then(|it| it.link)
+            .filter(|_| step.link.is_none());
         // A former wiring step still refers to its task, which is no longer managed.
-        if former_link.is_none() || step.link.is_some() || sent.guid != former_link {
+        if former_link.is_none() || sent.guid != former_link || self.restored.is_some() {
             sent.guid = sent.guid.map(|id| self.new_id(id));
         }
         if let (Some(link), Some(_)) = (step.link, document) {
