@@ -233,6 +233,8 @@ pub(crate) struct Client {
     answered: AtomicBool,
     /// Whether the user was told that calls are retried.
     notified: AtomicBool,
+    /// Whether the last call could not be sent, even with retries. The next is then tried only once.
+    is_down: AtomicBool,
 }
 
 impl Client {
@@ -246,6 +248,7 @@ impl Client {
             connection: connection.clone(),
             answered: AtomicBool::new(false),
             notified: AtomicBool::new(false),
+            is_down: AtomicBool::new(false),
         })
     }
 
@@ -291,6 +294,9 @@ impl Client {
             .when(|status: &Status| {
                 undecided |= may_have_taken_effect(status);
                 self.answered.fetch_or(is_answer(status), Ordering::Relaxed);
+                if is_unsent(status) && self.is_down.load(Ordering::Relaxed) {
+                    return false;
+                }
                 let is_lost = is_connection_lost(status);
                 let lost_before = mem::replace(&mut lost_last, is_lost);
                 if !is_lost {
@@ -303,6 +309,8 @@ impl Client {
             .notify(|status: &Status, _| self.print_first_repetition(status))
             .await;
         self.answered.fetch_or(result.is_ok(), Ordering::Relaxed);
+        let is_down = result.as_ref().is_err_and(is_unsent);
+        self.is_down.store(is_down, Ordering::Relaxed);
         result.map_err(|status| {
             let server = CalledServer {
                 address: &self.connection.server,

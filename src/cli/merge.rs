@@ -33,10 +33,14 @@ pub(super) fn merge(
 ) -> Result<TaskDocument, FailedMerge> {
     messages::merge::merge(base, ours, theirs).map_err(|failed| {
         let sides = [ours, theirs].map(|side| changes::between(base, side));
-        let conflicts = failed.conflicts.iter();
-        let guides = [base, ours, theirs];
-        let conflicts =
-            conflicts.map(|conflict| MergeConflict::new(conflict, file, guides, &sides));
+        // A step that both added has no earlier state, so the other guide stands in for the base.
+        let of_added = [(theirs, ours), (ours, theirs)];
+        let of_added = of_added.map(|(other, side)| changes::between(other, side));
+        let conflicts = failed.conflicts.iter().map(|conflict| {
+            let is_added = !conflict.step.is_empty() && find_step(base, conflict.step).is_none();
+            let sides = if is_added { &of_added } else { &sides };
+            MergeConflict::new(conflict, file, [base, ours, theirs], sides)
+        });
         FailedMerge {
             conflicts: conflicts.collect(),
             with_our_fields: failed.prefer_ours().map(Box::new),

@@ -150,13 +150,13 @@ pub(super) async fn check(
     }
     guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
     let applied = guide.applied.as_ref().filter(|_| !args.overwrite);
-    let Some(AppliedState {
-        revision: applied,
-        document: base,
-    }) = applied
-    else {
+    let Some(state) = applied else {
         return Ok(None);
     };
+    let AppliedState {
+        revision: applied,
+        document: base,
+    } = state;
     let mut sent = guide.document.clone();
     ids.resolve(&mut sent);
     let (pending, of_managed) = ids.take_pending(&mut sent);
@@ -170,7 +170,7 @@ pub(super) async fn check(
     let mut planned = planned.document.unwrap_or_default();
     put_back(pending, Some(base), &mut planned);
     if !has_same_content(&planned, &stored.document)
-        && is_older(client, applied, base, &planned).await?
+        && is_older(client, state, &stored.document, &planned).await?
     {
         let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
         let by = who(&applied.subject);
