@@ -4,6 +4,7 @@
 
 mod accounts;
 mod apply;
+mod automatic;
 mod change_feed;
 mod changes;
 mod command_line;
@@ -38,6 +39,7 @@ mod references;
 mod restore;
 mod show;
 mod signals;
+mod synced;
 mod translate;
 mod wording;
 

@@ -267,6 +267,11 @@ impl Client {
         self.connection.account.as_ref()
     }
 
+    /// The URL of the server.
+    pub fn server(&self) -> &str {
+        &self.connection.server
+    }
+
     /// A command of this program for the same server and caller.
     pub fn command(&self, arguments: &str) -> String {
         format!("expertise {arguments}{}", self.connection.flags())

@@ -22,7 +22,7 @@ use self::{
     prune::left_over,
 };
 use super::{
-    CliError, Format,
+    CliError, Format, automatic,
     changes::{self, Change},
     confirm,
     findings::Findings,
@@ -31,6 +31,7 @@ use super::{
     imported::{ImportedGuide, OutcomeCounts},
     out::{Results, error_json, print_error, sanitize, with_members},
     pairing::refuse_fixed_fields,
+    synced,
 };
 use crate::{
     client::{CallError, Client},
@@ -147,6 +148,8 @@ struct ApplyGuide {
     stored: Option<StoredGuide>,
     /// The guide as it was last applied.
     applied: Option<AppliedState>,
+    /// The state that the file was made from.
+    base: Option<AppliedState>,
     /// Lines about what was done to the document.
     notes: Vec<String>,
     /// The changes by other means that were merged into the document.
@@ -180,6 +183,7 @@ impl ApplyRun<'_> {
             file,
             stored: None,
             applied: None,
+            base: None,
             notes: Vec::new(),
             merged: Vec::new(),
             said: None,
@@ -194,13 +198,8 @@ impl ApplyRun<'_> {
                 .find(|task| ids::describes(&guide.document, task))
         };
         match task.or_else(by_external_id) {
-            Some(task) => match self.read_with_applied(&task.guid).await {
-                Ok((stored, applied)) => {
-                    let base = applied.as_ref().map(|it| &it.document);
-                    self.ids.adopt(&mut guide.document, &stored.document, base);
-                    (guide.stored, guide.applied) = (Some(stored), applied);
-                    guide.needs_update = true;
-                }
+            Some(task) => match self.read_states(&mut guide, &task.guid).await {
+                Ok(()) => guide.needs_update = true,
                 Err(error) if !error.transient => {
                     self.add_failure(&guide, Blocked::from(&CliError::from(error)))?;
                     let known = TaskDocument {
@@ -230,14 +229,19 @@ impl ApplyRun<'_> {
         Ok(guide)
     }
 
-    /// The stored guide, and as it was last applied.
-    async fn read_with_applied(
-        &self,
-        guid: &str,
-    ) -> Result<(StoredGuide, Option<AppliedState>), CallError> {
+    /// Reads the stored guide, as it was last applied, and the state that the file was made from.
+    async fn read_states(&mut self, guide: &mut ApplyGuide, guid: &str) -> Result<(), CallError> {
         let stored = guides::read(self.client, guid).await?;
-        let applied = applied::find(self.client, &stored).await?;
-        Ok((stored, applied))
+        guide.applied = applied::find(self.client, &stored).await?;
+        if let Some(applied) = &guide.applied {
+            let path = &guide.file.path;
+            let base = applied::find_base(self.client, path, &stored, applied).await?;
+            guide.base = Some(base);
+        }
+        let base = guide.base.as_ref().map(|it| &it.document);
+        self.ids.adopt(&mut guide.document, &stored.document, base);
+        guide.stored = Some(stored);
+        Ok(())
     }
 
     /// Blocks a guide if its file would revert someone else's changes or change fields that never
@@ -285,6 +289,9 @@ impl ApplyRun<'_> {
         let (is_new, dry_run) = (guide.stored.is_none(), self.args.dry_run);
         let mut document = guide.document.clone();
         self.ids.resolve(&mut document);
+        if let Some(stored) = &guide.stored {
+            automatic::keep_of_wiring_steps(&mut document, &stored.document);
+        }
         let (pending, of_managed) = match is_new || dry_run {
             true => self.ids.take_pending(&mut document),
             false => (Vec::new(), 0),
@@ -362,17 +369,21 @@ impl ApplyRun<'_> {
         Ok(imported)
     }
 
-    /// Saves the state of a guide as a revision, to detect later changes.
+    /// Saves the state of a guide as a revision, to detect later changes, and records that the file has
+    /// this state.
     async fn keep_applied(&self, guide: &ApplyGuide, imported: &mut ImportedGuide) {
-        let etag = imported.answer.guide_etag.clone();
-        if guide
-            .applied
-            .as_ref()
-            .is_some_and(|it| it.revision.guide_etag == etag)
-        {
-            return;
-        }
-        if let Err(error) = applied::keep(self.client, imported.guid(), &etag).await {
+        let etag = &imported.answer.guide_etag;
+        let applied = guide.applied.as_ref();
+        let is_kept = applied.is_some_and(|it| it.revision.guide_etag == *etag);
+        let kept = match is_kept {
+            true => Ok(()),
+            false => applied::keep(self.client, imported.guid(), etag).await,
+        };
+        let kept = kept.map_err(|error| error.to_string()).and_then(|()| {
+            synced::record_state(self.client, imported.guid(), &guide.file.path, etag)
+                .map_err(|error| error.to_string())
+        });
+        if let Err(error) = kept {
             imported.notes.push(format!(
                 "warning: the applied state could not be recorded, so the next run may miss \
                  changes made by other means, or list too many: {error}"

@@ -108,6 +108,7 @@ impl ChangeReader<'_> {
             let before = self.request.cursor.clone();
             let page = tokio::select! {
                 _ = interrupted() => return Ok(()),
+                () = out::reader_gone() => return Ok(()),
                 page = self.next_page() => page,
             };
             match page {

@@ -17,6 +17,7 @@ use super::{
     guide_ref::GuideRef,
     guides::{self, StoredGuide},
     out::{self, Results, print_error, sanitize, step_count},
+    synced,
 };
 use crate::{
     client::Client,
@@ -96,7 +97,15 @@ async fn write_guide(
         },
         _ => whole_text(&guide.document, full),
     };
-    write(path, &text)
+    write(path, &text)?;
+    let guid = guides::guid(&guide.document);
+    if let Err(error) = synced::record_state(client, guid, path, &guide.guide_etag) {
+        print_error(&format!(
+            "warning: the exported state could not be recorded, so `apply` may list too many \
+             changes made by other means: {error}"
+        ));
+    }
+    Ok(())
 }
 
 /// The document in a file of this guide, in the form of the server; `None` if it is not of this
@@ -167,11 +176,13 @@ async fn export_all(
         return Err(CliError::cannot_write(&place, io::Error::other(reason)));
     }
     fs::create_dir_all(directory).map_err(|reason| CliError::cannot_write(&place, reason))?;
-    let existing = files_in(directory)?;
-    let mut existing: Vec<GuideFile> = existing
-        .iter()
-        .filter_map(|path| GuideFile::read(path).ok())
-        .collect();
+    let mut existing = Vec::new();
+    for path in files_in(directory)? {
+        match GuideFile::read(&path) {
+            Ok(file) => existing.push(file),
+            Err(error) => print_error(&format!("not changed: {error}")),
+        }
+    }
     let filters = ListTasksRequest {
         r#type: Some(TaskType::Standard.into()),
         ..ListTasksRequest::default()
@@ -204,9 +215,12 @@ async fn export_all(
     }
     for file in existing {
         let path = sanitize(&file.path.display().to_string());
-        print_error(&format!(
-            "{path} was not changed: the account has no such guide"
-        ));
+        let mut tasks = tasks.iter();
+        let why = match tasks.any(|task| ids::describes(&file.document, task)) {
+            true => "another file describes the same guide",
+            false => "the account has no such guide",
+        };
+        print_error(&format!("{path} was not changed: {why}"));
     }
     let failed = results.failed();
     let summary = format!("{} written, {failed} failed", tasks.len() - failed);

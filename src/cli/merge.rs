@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
+    automatic,
     changes::{self, Change, ChangeKind},
     guide_file::GuideFile,
     guides::{self, StoredGuide},
@@ -182,7 +183,9 @@ pub(super) async fn planned(
     of_base: &TaskDocument,
     stored: &StoredGuide,
 ) -> Result<ImportTaskResponse, CallError> {
-    let message = guides::whole_import(sent.clone(), &stored.guide_etag);
+    let mut document = sent.clone();
+    automatic::keep_of_wiring_steps(&mut document, &stored.document);
+    let message = guides::whole_import(document, &stored.guide_etag);
     let mut answer = guides::dry_run(client, message).await?;
     if let Some(planned) = &mut answer.document {
         let mut ids = BTreeMap::new();

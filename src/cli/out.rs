@@ -3,13 +3,16 @@
 use std::{
     io::{self, Write},
     process::ExitCode,
+    time::Duration,
 };
 
 use clap::{Args, ValueEnum};
 use console::Term;
 use prost::Message;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::{
     CliError, document,
@@ -17,6 +20,9 @@ use super::{
 };
 use crate::client::CallError;
 pub(super) use crate::terminal::{escape_formatting, print_error, print_message, sanitize};
+
+/// How often [`reader_gone`] looks for the reader.
+const READER_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -47,6 +53,20 @@ pub(super) fn print_to_reader(text: &str) -> Result<bool, CliError> {
         Ok(()) => Ok(true),
         Err(reason) if reason.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(reason) => Err(CliError::cannot_write("to standard output", reason)),
+    }
+}
+
+/// Waits until the reader of standard output has closed its end.
+pub(super) async fn reader_gone() {
+    let out = io::stdout();
+    loop {
+        let mut polled = [PollFd::new(&out, PollFlags::empty())];
+        let now = Timespec::default();
+        let is_polled = poll(&mut polled, Some(&now)).is_ok();
+        if is_polled && polled.iter().any(|it| !it.revents().is_empty()) {
+            return;
+        }
+        sleep(READER_INTERVAL).await;
     }
 }
 

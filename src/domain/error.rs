@@ -182,7 +182,9 @@ pub enum Precondition {
     #[error("{}", missing_subtasks(steps.len()))]
     MissingSubtasks { steps: Vec<StepId> },
     /// A deleted subtask step refers to a task that is gone.
-    #[error("step {step} refers to task {task}, which was deleted: restore that task first")]
+    #[error(
+        "step {step} refers to task {task}, which was deleted: restore that task first, if it still has a revision"
+    )]
     MissingSubtask { step: StepId, task: TaskId },
     #[error(
         "changes after the cursor are no longer kept, or the database was restored to an earlier \

@@ -7,12 +7,18 @@ use crate::{
     proto::v1::{
         ListFindingsRequest, ListFindingsResponse, ListReferencesRequest, ListReferencesResponse,
         ListRulesRequest, ListRulesResponse, PreviewTaskRequest, PreviewTaskResponse,
-        ValidateTaskRequest, ValidateTaskResponse,
+        ValidateTaskRequest, ValidateTaskResponse, preview_task_request, validate_task_request,
     },
 };
 
 impl Call {
-    pub async fn preview_task(self, request: PreviewTaskRequest) -> Result<PreviewTaskResponse> {
+    pub async fn preview_task(
+        self,
+        mut request: PreviewTaskRequest,
+    ) -> Result<PreviewTaskResponse> {
+        if let Some(preview_task_request::Source::Guid(guid)) = &mut request.source {
+            guid.make_ascii_lowercase();
+        }
         let tokens = self.page_tokens(&request);
         let (preview, explain) =
             decode::all(|violations| previews::preview_task(request, &tokens, violations))?;
@@ -20,7 +26,13 @@ impl Call {
         Ok(previews::preview(&page, &tokens, explain))
     }
 
-    pub async fn validate_task(self, request: ValidateTaskRequest) -> Result<ValidateTaskResponse> {
+    pub async fn validate_task(
+        self,
+        mut request: ValidateTaskRequest,
+    ) -> Result<ValidateTaskResponse> {
+        if let Some(validate_task_request::Source::Guid(guid)) = &mut request.source {
+            guid.make_ascii_lowercase();
+        }
         let tokens = self.page_tokens(&request);
         let validation =
             decode::all(|violations| validations::validate_task(request, &tokens, violations))?;

@@ -89,7 +89,8 @@ impl Call {
         })
     }
 
-    pub async fn list_steps(self, request: ListStepsRequest) -> Result<ListStepsResponse> {
+    pub async fn list_steps(self, mut request: ListStepsRequest) -> Result<ListStepsResponse> {
+        request.task.make_ascii_lowercase();
         let tokens = self.page_tokens(&request);
         let bodies = !request.expand.is_empty();
         let (task, (after, size)) = decode::all(|violations| {
@@ -129,8 +130,9 @@ impl Call {
 
     pub async fn list_deleted_steps(
         self,
-        request: ListDeletedStepsRequest,
+        mut request: ListDeletedStepsRequest,
     ) -> Result<ListDeletedStepsResponse> {
+        request.task.make_ascii_lowercase();
         let tokens = self.page_tokens(&request);
         let (task, (after, size)) = decode::all(|violations| {
             let task = field::guid(&request.task, TaskId::parse, violations.at("task"));

@@ -261,7 +261,7 @@ fn compare_managed<'g>(base: &'g Step, target: &'g Step) -> Vec<(&'g str, Manage
         let difference = match managed_document(base, &value.key) {
             None => ManagedDifference::Added(value, after),
             Some(before) => {
-                let difference = compare_whole(before, after);
+                let difference = compare(before, after);
                 ManagedDifference::Changed(Some(difference).filter(|it| !it.is_empty())?)
             }
         };

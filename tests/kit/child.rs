@@ -29,8 +29,9 @@ pub fn cannot_run_without(what: &str) -> ! {
     panic!("there is no {what} on this machine, so this test cannot run")
 }
 
-/// Removes the settings of this process from the environment of the command.
+/// Removes the settings and the state of this process's user from the environment of the command.
 pub fn remove_settings(command: &mut Command) {
+    command.env("XDG_STATE_HOME", Scratch::of_this_run().path("state"));
     for (variable, _) in env::vars_os() {
         if variable.to_string_lossy().starts_with("EXPERTISE_") {
             command.env_remove(variable);

@@ -1,9 +1,13 @@
 //! Applied states of guides.
 //!
 //! A revision with an alias keeps the last applied state of each guide. A file blocks its guide if
-//! it would revert later changes, or if it is older than that state.
+//! it would revert changes that were made after its own base, or if it is older than the last applied
+//! state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use prost_types::Timestamp;
 use serde_json::{Value, json};
@@ -16,24 +20,21 @@ use super::{
 };
 use crate::{
     cli::{
-        CliError, PAGE_SIZE,
+        CliError, PAGE_SIZE, automatic,
         changes::{self, Change},
         export,
         guides::{self, StoredGuide},
         merge::{self, MergeConflict},
         out::{error_json, sanitize},
-        pairing::{KnownSteps, Locking, lock_changed},
-        wording,
+        pairing::{Locking, lock_changed},
+        synced, wording,
     },
     client::{CallError, Client},
     files,
-    messages::{
-        compare::compare_whole,
-        managed_documents::{managed_document, values_mut},
-    },
+    messages::compare::compare_whole,
     proto::v1::{
         ChangeStart, CreateRevisionRequest, DeleteRevisionRequest, ListChangesRequest,
-        RevisionCause, Step, StepTranslation, TaskDocument, TaskRevision, TaskTranslation,
+        RevisionCause, Step, TaskDocument, TaskRevision,
     },
 };
 
@@ -45,7 +46,8 @@ const NOTE: &str = "kept by expertise apply";
 /// revisions is not reached.
 const MAX_KEPT: usize = 20;
 
-/// The last applied state of a guide.
+/// An applied state of a guide.
+#[derive(Clone)]
 pub(super) struct AppliedState {
     /// The revision of that state.
     pub revision: TaskRevision,
@@ -69,6 +71,35 @@ pub(super) async fn find(
         }
     };
     Ok(Some(AppliedState { revision, document }))
+}
+
+/// The state that a file was made from, as far as it is known: the one that it was last applied from or
+/// exported to, or else the last applied state.
+pub(super) async fn find_base(
+    client: &Client,
+    file: &Path,
+    stored: &StoredGuide,
+    applied: &AppliedState,
+) -> Result<AppliedState, CallError> {
+    let task = &applied.revision.task;
+    let etag = synced::find(client, task, file);
+    let Some(etag) = etag.filter(|etag| *etag != applied.revision.guide_etag) else {
+        return Ok(applied.clone());
+    };
+    if etag == stored.guide_etag {
+        let document = stored.document.clone();
+        return Ok(AppliedState {
+            document,
+            ..applied.clone()
+        });
+    }
+    let revisions = guides::list_revisions(client, task).await?;
+    let Some(revision) = revisions.into_iter().find(|it| it.guide_etag == etag) else {
+        return Ok(applied.clone());
+    };
+    let number = revision.revision.to_string();
+    let (revision, document) = guides::get_revision(client, task, &number).await?;
+    Ok(AppliedState { revision, document })
 }
 
 /// Saves the applied state of a guide as a revision, and deletes the oldest of these revisions.
@@ -129,8 +160,8 @@ pub(super) async fn check(
     let Some(stored) = &guide.stored else {
         return Ok(None);
     };
-    let base = guide.applied.as_ref().map(|it| &it.document);
-    keep_automatic(&mut guide.document, &stored.document, base);
+    let base = guide.base.as_ref().map(|it| &it.document);
+    automatic::keep(&mut guide.document, &stored.document, base);
     let locking = Locking {
         keep_unlocked: args.keep_unlocked,
         may_unlock: false,
@@ -145,18 +176,15 @@ pub(super) async fn check(
         for revision in earlier(client, task).await? {
             let revision = revision.revision.to_string();
             let (_, former) = guides::get_revision(client, task, &revision).await?;
-            keep_automatic(&mut guide.document, &stored.document, Some(&former));
+            automatic::keep(&mut guide.document, &stored.document, Some(&former));
         }
     }
     guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
-    let applied = guide.applied.as_ref().filter(|_| !args.overwrite);
-    let Some(state) = applied else {
+    let states = guide.applied.as_ref().zip(guide.base.as_ref());
+    let Some((applied, base_state)) = states.filter(|_| !args.overwrite) else {
         return Ok(None);
     };
-    let AppliedState {
-        revision: applied,
-        document: base,
-    } = state;
+    let base = &base_state.document;
     let mut sent = guide.document.clone();
     ids.resolve(&mut sent);
     let (pending, of_managed) = ids.take_pending(&mut sent);
@@ -170,8 +198,9 @@ pub(super) async fn check(
     let mut planned = planned.document.unwrap_or_default();
     put_back(pending, Some(base), &mut planned);
     if !has_same_content(&planned, &stored.document)
-        && is_older(client, state, &stored.document, &planned).await?
+        && is_older(client, &applied.revision, &applied.document, &planned).await?
     {
+        let applied = &applied.revision;
         let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
         let by = who(&applied.subject);
         let when = wording::time(applied.created_ts);
@@ -180,17 +209,23 @@ pub(super) async fn check(
                 "{by} applied a newer version of {guid} {name} ({when}): fetch the newest files \
                  first, or undo that with --overwrite"
             ),
-            json: json!({"outcome": "stale", "guid": guid, "applied_by": applied.subject}),
+            json: json!({
+                "outcome": "stale",
+                "guid": guid,
+                "applied_by": applied.subject,
+                "applied_ts": when,
+            }),
         }));
     }
-    let changes = changes::between(base, &stored.document);
+    let theirs = automatic::without(&stored.document, base);
+    let changes = changes::between(base, &theirs);
     if changes.is_empty() {
         return Ok(None);
     }
     for step in planned.steps.iter_mut().filter(|step| step.guid.is_empty()) {
         step.guid = Uuid::now_v7().to_string();
     }
-    let merged = merge::merge(&guide.file, base, &planned, &stored.document);
+    let merged = merge::merge(&guide.file, base, &planned, &theirs);
     let (changes, merged) = match merged {
         // The file already has the changes.
         Ok(merged) if compare_whole(&merged, &planned).is_empty() => return Ok(None),
@@ -211,6 +246,7 @@ pub(super) async fn check(
             files::check_replaceable(path)
                 .map_err(|reason| CliError::cannot_write(&path.display().to_string(), reason))?;
             merge::clear_new_ids(&mut merged, &stored.document);
+            automatic::keep(&mut merged, &stored.document, None);
             guide.notes = lock_changed(&mut merged, &stored.document, locking);
             guide.document = merged;
             guide.merged = changes;
@@ -220,72 +256,24 @@ pub(super) async fn check(
         Err(failed) if args.merge => failed.conflicts,
         _ => Vec::new(),
     };
-    let drifted = drifted(client, stored, applied, changes, conflicts).await?;
+    let since = &base_state.revision;
+    let since_when = match since.revision == applied.revision.revision {
+        true => "it was last applied",
+        false => "this file was last applied or exported here",
+    };
+    let drifted = drifted(client, stored, (since, since_when), changes, conflicts).await?;
     Ok(Some(drifted))
-}
-
-/// Adds automatic translations to a document: languages that it leaves out, and languages whose
-/// last applied state it has.
-fn keep_automatic(document: &mut TaskDocument, stored: &TaskDocument, base: Option<&TaskDocument>) {
-    if let (Some(task), Some(known)) = (&mut document.task, &stored.task) {
-        let former = base.and_then(|base| Some(&base.task.as_ref()?.translations));
-        let is_locked = TaskTranslation::locked;
-        keep_unlocked(
-            &mut task.translations,
-            &known.translations,
-            former,
-            is_locked,
-        );
-    }
-    let known = KnownSteps::new(stored);
-    let former = base.map(KnownSteps::new);
-    for step in &mut document.steps {
-        let Some(stored) = known.get(step) else {
-            continue;
-        };
-        let former = former.as_ref().and_then(|known| known.get(stored));
-        let translations = former.map(|step| &step.translations);
-        let is_locked = StepTranslation::locked;
-        keep_unlocked(
-            &mut step.translations,
-            &stored.translations,
-            translations,
-            is_locked,
-        );
-        for value in values_mut(step) {
-            let former = former.and_then(|it| managed_document(it, &value.key));
-            if let Some(managed) = &mut value.task_json
-                && let Some(stored) = managed_document(stored, &value.key)
-            {
-                keep_automatic(managed, stored, former);
-            }
-        }
-    }
-}
-
-fn keep_unlocked<T: Clone + PartialEq>(
-    said: &mut BTreeMap<String, T>,
-    stored: &BTreeMap<String, T>,
-    former: Option<&BTreeMap<String, T>>,
-    is_locked: impl Fn(&T) -> bool,
-) {
-    for (language, written) in stored.iter().filter(|(_, it)| !is_locked(it)) {
-        let is_former = |said: &T| former.and_then(|it| it.get(language)) == Some(said);
-        if said.get(language).is_none_or(is_former) {
-            said.insert(language.clone(), written.clone());
-        }
-    }
 }
 
 /// A guide that has changed by other means.
 async fn drifted(
     client: &Client,
     stored: &StoredGuide,
-    applied: &TaskRevision,
+    (since, since_when): (&TaskRevision, &str),
     changes: Vec<Change>,
     conflicts: Vec<MergeConflict>,
 ) -> Result<Blocked, CliError> {
-    let authors = authors(client, applied, &changes).await?;
+    let authors = authors(client, since, &changes).await?;
     let by: Vec<String> = authors
         .iter()
         .map(|(subject, changed)| format!("{} ({})", who(subject), wording::time(*changed)))
@@ -294,7 +282,7 @@ async fn drifted(
         true => "an unknown user".to_owned(),
         false => by.join(", "),
     };
-    let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
+    let (guid, name) = (&since.task, sanitize(guides::name(&stored.document)));
     let lines = changes::text(&changes, 2);
     let conflicts_text: String = conflicts.iter().map(|it| it.text("the file")).collect();
     let advice = match conflicts.is_empty() {
@@ -306,7 +294,7 @@ async fn drifted(
     );
     Ok(Blocked {
         text: format!(
-            "{guid} {name} has changed since it was last applied, by {by}:\n\
+            "{guid} {name} has changed since {since_when}, by {by}:\n\
              {lines}{conflicts_text}{advice}"
         ),
         json: json!({
@@ -367,16 +355,13 @@ async fn authors(
 /// Writes the result of a merge into a file.
 pub(super) fn write_merged(
     ApplyGuide {
-        file,
-        stored,
-        applied,
-        ..
+        file, stored, base, ..
     }: &ApplyGuide,
     said: &TaskDocument,
     after: &TaskDocument,
 ) -> Result<(), CliError> {
     let stored = stored.iter().map(|it| &it.document);
-    let before = stored.chain(applied.iter().map(|it| &it.document));
+    let before = stored.chain(base.iter().map(|it| &it.document));
     let known: BTreeSet<String> = before.flat_map(merge::guids).collect();
     // The ids of the file's new steps differ from those in the dry run.
     let mut aligned = said.clone();

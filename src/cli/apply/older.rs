@@ -2,85 +2,43 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::applied::AppliedState;
 use crate::{
-    cli::{
-        changes::{self, Change, ChangeKind},
-        guides,
-    },
+    cli::guides,
     client::{CallError, Client},
-    messages::{
-        authored::authored, fields::TRANSLATIONS, managed_documents::managed_documents_mut,
-    },
+    messages::{authored::authored, managed_documents::managed_documents_mut},
     proto::v1::{TaskDocument, TaskRevision},
 };
 
 /// How many earlier revisions a file is compared with.
 const MAX_COMPARED: usize = 100;
-/// How many of them, the newest, an edited file is compared with.
-const MAX_COMPARED_EDITED: usize = 20;
 
-/// Whether a file has an earlier state of the guide, but not that of the last run, or was made from
-/// such a state. `stored` is the guide now, and `planned` the guide that the file would store.
+/// Whether a file has an earlier state of the guide, but not that of the last run.
 pub(super) async fn is_older(
     client: &Client,
-    AppliedState { revision, document }: &AppliedState,
-    stored: &TaskDocument,
+    applied: &TaskRevision,
+    base: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<bool, CallError> {
-    if has_same_content(planned, document) {
+    if has_same_content(planned, base) {
         return Ok(false);
     }
     let (name, steps) = (guides::name(planned), planned.steps.len());
-    let may_be_equal =
-        |it: &TaskRevision| it.task_name == name && usize::try_from(it.step_count) == Ok(steps);
-    let made = changes::between(stored, planned);
-    let revisions = guides::list_revisions(client, &revision.task).await?;
-    let earlier = revisions
-        .iter()
-        .filter(|it| it.revision < revision.revision);
-    let compared = earlier
-        .enumerate()
-        .filter(|(index, it)| *index < MAX_COMPARED_EDITED || may_be_equal(it))
-        .take(MAX_COMPARED);
-    for (_, earlier) in compared {
-        let number = earlier.revision.to_string();
-        match guides::get_revision(client, &revision.task, &number).await {
-            Ok((_, earlier))
-                if has_same_content(planned, &earlier)
-                    || undoes(&made, &changes::between(document, &earlier)) =>
-            {
-                return Ok(true);
-            }
+    let may_be_equal = |it: &&TaskRevision| {
+        it.revision < applied.revision
+            && it.task_name == name
+            && usize::try_from(it.step_count) == Ok(steps)
+    };
+    let revisions = guides::list_revisions(client, &applied.task).await?;
+    for revision in revisions.iter().filter(may_be_equal).take(MAX_COMPARED) {
+        let number = revision.revision.to_string();
+        match guides::get_revision(client, &applied.task, &number).await {
+            Ok((_, document)) if has_same_content(planned, &document) => return Ok(true),
             // It has been deleted meanwhile.
             Err(error) if error.reason != "REVISION_NOT_FOUND" => return Err(error),
             _ => {}
         }
     }
     Ok(false)
-}
-
-/// Whether the changes that a file makes undo all changes since an earlier state. `back` leads from the
-/// last applied state to the earlier one.
-///
-/// A person may have edited some of the same fields, but at least one has its earlier value. Automatic
-/// translations stay in any case, so changes of translations may be missing.
-fn undoes(made: &[Change], back: &[Change]) -> bool {
-    let is_same_place = |made: &Change, back: &Change| {
-        let is_same = (made.kind, &made.task, &made.step, &made.path)
-            == (back.kind, &back.task, &back.step, &back.path);
-        // A new step has no id.
-        is_same && (made.kind != ChangeKind::Added || made.title == back.title)
-    };
-    let undone = back.iter().map(|back| {
-        let same = made.iter().find(|made| is_same_place(made, back));
-        (back, same.map(|made| made.after == back.after))
-    });
-    let undone: Vec<(&Change, Option<bool>)> = undone.collect();
-    let is_complete = |(back, undone): &(&Change, Option<bool>)| {
-        undone.is_some() || back.path.starts_with(TRANSLATIONS)
-    };
-    undone.iter().all(is_complete) && undone.iter().any(|(_, exactly)| *exactly == Some(true))
 }
 
 /// Whether authors have written the same in two guides. Ignores ids, which differ if a step was deleted

@@ -168,6 +168,7 @@ impl Operation for DeleteStep {
 impl Operation for RestoreStep {
     type Answer = (Step, Placement);
     const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreStep);
+    const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let references = deleted_steps::find_references(tx.scope(), self.guid).await?;

@@ -4,24 +4,19 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 
 use crate::prelude::*;
 
+pub fn restore(guid: &str) -> RestoreStepRequest {
+    let guid = guid.to_owned();
+    RestoreStepRequest { guid }
+}
+
 async fn restored(client: &Client, guid: &str) -> (Step, Placement) {
-    let restored = client
-        .call(RestoreStepRequest {
-            guid: guid.to_owned(),
-        })
-        .await
-        .accepted();
+    let restored = client.call(restore(guid)).await.accepted();
     let placement = restored.placement();
     (restored.step.expect("the step"), placement)
 }
 
 pub async fn not_restored(client: &Client, guid: &str) {
-    let failure = client
-        .call(RestoreStepRequest {
-            guid: guid.to_owned(),
-        })
-        .await
-        .refused();
+    let failure = client.call(restore(guid)).await.refused();
     failure.is_step_not_found(guid);
 }
 

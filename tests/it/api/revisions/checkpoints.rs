@@ -6,6 +6,7 @@ use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::Te
 
 use super::{exported, given_guide, publish, retitle};
 use crate::{
+    api::deleted_steps::restore,
     kit::{
         random_writes::{self, Kind, Write},
         runtime::runtime,
@@ -127,6 +128,11 @@ async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
     aging
         .keeps(guid, async |client| {
             client.delete_step(&step.guid).await.accepted()
+        })
+        .await;
+    aging
+        .keeps(guid, async |client| {
+            client.call(restore(&step.guid)).await.accepted()
         })
         .await;
     // Unlinks what it manages.
