@@ -121,7 +121,8 @@ pub struct CallLimits {
     pub elements: Limit,
     /// Bytes that the work of calls holds.
     pub memory: Limit,
-    /// Polls that take milliseconds. One processor is left for light calls.
+    /// Polls that take milliseconds: two per processor, because some of them only wait for the disk. More
+    /// would delay light calls.
     pub turns: Limit,
     pub rejected: RejectedCalls,
 }
@@ -148,7 +149,7 @@ impl CallLimits {
             messages: Limit::for_bytes(max_work_bytes / MESSAGE_SHARE),
             elements: Limit::for_bytes(max_work_bytes / MESSAGE_SHARE),
             memory: Limit::for_bytes(max_work_bytes),
-            turns: Limit::new(processors.saturating_sub(1).max(1)),
+            turns: Limit::new(2 * processors),
             rejected: RejectedCalls::default(),
         };
         for cause in (0..).map_while(Overload::from_repr) {

@@ -16,6 +16,7 @@ mod edit;
 mod enum_arguments;
 mod examples;
 mod export;
+mod file_records;
 mod findings;
 mod graph;
 mod guide_file;
@@ -39,7 +40,6 @@ mod references;
 mod restore;
 mod show;
 mod signals;
-mod synced;
 mod translate;
 mod wording;
 

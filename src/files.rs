@@ -64,10 +64,10 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Writes a file atomically. Fails for a link, which may lead anywhere.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = replacement(path)?;
     let written = file.as_file_mut();
-    written.write_all(text.as_bytes())?;
+    written.write_all(content.as_ref())?;
     written.sync_all()?;
     // A link that was created in the meantime is replaced, not followed.
     file.persist(path)?;

@@ -25,16 +25,16 @@ use super::{
     CliError, Format, automatic,
     changes::{self, Change},
     confirm,
+    file_records::{self, FileRecorder},
     findings::Findings,
     guide_file::GuideFile,
     guides::{self, StoredGuide},
     imported::{ImportedGuide, OutcomeCounts},
     out::{Results, error_json, print_error, sanitize, with_members},
     pairing::refuse_fixed_fields,
-    synced,
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     proto::v1::{
         ImportOutcome, ImportTaskResponse, ListTasksRequest, Task, TaskDocument, TaskType,
     },
@@ -48,10 +48,10 @@ pub struct ApplyArgs {
     /// Show what would change without storing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Overwrite changes that were made by other means since a guide was last applied
+    /// Overwrite what others have changed since a file was last applied or exported
     #[arg(long, conflicts_with = "merge")]
     pub overwrite: bool,
-    /// Merge changes that were made by other means since a guide was last applied into its document
+    /// Merge what others have changed since then into the file
     #[arg(long)]
     pub merge: bool,
     /// Delete standard tasks that no document describes, after listing them
@@ -104,6 +104,7 @@ pub(super) async fn apply(
         client,
         args,
         ids: TaskIds::from_external_ids(&tasks),
+        recorder: FileRecorder::default(),
         results: Results::new(format),
         counts: OutcomeCounts::default(),
         deleted: 0,
@@ -148,11 +149,11 @@ struct ApplyGuide {
     stored: Option<StoredGuide>,
     /// The guide as it was last applied.
     applied: Option<AppliedState>,
-    /// The state that the file was made from.
-    base: Option<AppliedState>,
+    /// The state that this file was last applied from or exported to.
+    recorded: Option<StoredGuide>,
     /// Lines about what was done to the document.
     notes: Vec<String>,
-    /// The changes by other means that were merged into the document.
+    /// The changes by others that were merged into the document.
     merged: Vec<Change>,
     /// The document of the file, if the file must be rewritten after a merge.
     said: Option<TaskDocument>,
@@ -162,10 +163,19 @@ struct ApplyGuide {
     created: Option<ImportedGuide>,
 }
 
+impl ApplyGuide {
+    /// The state that the file was made from: the recorded one, or else the last applied one.
+    fn base(&self) -> Option<&TaskDocument> {
+        let recorded = self.recorded.as_ref().map(|it| &it.document);
+        recorded.or(self.applied.as_ref().map(|it| &it.document))
+    }
+}
+
 struct ApplyRun<'a> {
     client: &'a Client,
     args: &'a ApplyArgs,
     ids: TaskIds,
+    recorder: FileRecorder,
     results: Results,
     counts: OutcomeCounts,
     deleted: usize,
@@ -183,7 +193,7 @@ impl ApplyRun<'_> {
             file,
             stored: None,
             applied: None,
-            base: None,
+            recorded: None,
             notes: Vec::new(),
             merged: Vec::new(),
             said: None,
@@ -200,8 +210,9 @@ impl ApplyRun<'_> {
         match task.or_else(by_external_id) {
             Some(task) => match self.read_states(&mut guide, &task.guid).await {
                 Ok(()) => guide.needs_update = true,
-                Err(error) if !error.transient => {
-                    self.add_failure(&guide, Blocked::from(&CliError::from(error)))?;
+                Err(CliError::Refused(error)) if error.transient => return Err(error.into()),
+                Err(error) => {
+                    self.add_failure(&guide, Blocked::from(&error))?;
                     let known = TaskDocument {
                         task: Some(task.clone()),
                         steps: Vec::new(),
@@ -212,7 +223,6 @@ impl ApplyRun<'_> {
                         guide_etag: String::new(),
                     });
                 }
-                Err(error) => return Err(error.into()),
             },
             None => {
                 self.ids.add_pending(&guide.document);
@@ -229,17 +239,15 @@ impl ApplyRun<'_> {
         Ok(guide)
     }
 
-    /// Reads the stored guide, as it was last applied, and the state that the file was made from.
-    async fn read_states(&mut self, guide: &mut ApplyGuide, guid: &str) -> Result<(), CallError> {
+    /// Reads the stored guide, its last applied state and the recorded state of its file, and replaces
+    /// the ids of the document with those of the account.
+    async fn read_states(&mut self, guide: &mut ApplyGuide, guid: &str) -> Result<(), CliError> {
         let stored = guides::read(self.client, guid).await?;
         guide.applied = applied::find(self.client, &stored).await?;
-        if let Some(applied) = &guide.applied {
-            let path = &guide.file.path;
-            let base = applied::find_base(self.client, path, &stored, applied).await?;
-            guide.base = Some(base);
-        }
-        let base = guide.base.as_ref().map(|it| &it.document);
-        self.ids.adopt(&mut guide.document, &stored.document, base);
+        guide.recorded = file_records::find(self.client, guid, &guide.file.path)?;
+        let base = guide.base().cloned();
+        self.ids
+            .adopt(&mut guide.document, &stored.document, base.as_ref());
         guide.stored = Some(stored);
         Ok(())
     }
@@ -290,7 +298,7 @@ impl ApplyRun<'_> {
         let mut document = guide.document.clone();
         self.ids.resolve(&mut document);
         if let Some(stored) = &guide.stored {
-            automatic::keep_of_wiring_steps(&mut document, &stored.document);
+            automatic::add_translated_wiring_steps(&mut document, &stored.document);
         }
         let (pending, of_managed) = match is_new || dry_run {
             true => self.ids.take_pending(&mut document),
@@ -361,32 +369,29 @@ impl ApplyRun<'_> {
             // Other guides may need the ids of its managed tasks.
             self.ids.remove_pending(&guide.document);
             self.ids.adopt(&mut guide.document, &after.document, None);
-            guide.stored = Some(after);
+            guide.stored = Some(after.clone());
         }
         if !guide.needs_update {
             self.keep_applied(guide, &mut imported).await;
+            // Otherwise, somebody has changed the guide since, and the file does not have that.
+            if after.guide_etag == imported.answer.guide_etag {
+                let path = &guide.file.path;
+                self.recorder
+                    .record(self.client, imported.guid(), path, &after);
+            }
         }
         Ok(imported)
     }
 
-    /// Saves the state of a guide as a revision, to detect later changes, and records that the file has
-    /// this state.
+    /// Saves the state of a guide as a revision, to detect later changes.
     async fn keep_applied(&self, guide: &ApplyGuide, imported: &mut ImportedGuide) {
         let etag = &imported.answer.guide_etag;
         let applied = guide.applied.as_ref();
         let is_kept = applied.is_some_and(|it| it.revision.guide_etag == *etag);
-        let kept = match is_kept {
-            true => Ok(()),
-            false => applied::keep(self.client, imported.guid(), etag).await,
-        };
-        let kept = kept.map_err(|error| error.to_string()).and_then(|()| {
-            synced::record_state(self.client, imported.guid(), &guide.file.path, etag)
-                .map_err(|error| error.to_string())
-        });
-        if let Err(error) = kept {
+        if !is_kept && let Err(error) = applied::keep(self.client, imported.guid(), etag).await {
             imported.notes.push(format!(
                 "warning: the applied state could not be recorded, so the next run may miss \
-                 changes made by other means, or list too many: {error}"
+                 changes by others, or list too many: {error}"
             ));
         }
     }

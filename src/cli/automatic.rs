@@ -1,5 +1,5 @@
-//! Translations that the automatic process has written, which are the unlocked ones. They stay in the
-//! account although most files do not have them, and are no changes by a person.
+//! Automatic translations, which are the unlocked ones. They stay in the account although most files
+//! lack them, and do not count as changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::{
     proto::v1::{Step, StepTranslation, TaskDocument, TaskTranslation},
 };
 
-/// Adds automatic translations to a document: languages that it leaves out, and languages whose
-/// last applied state it has.
+/// Adds automatic translations to a document: languages that it leaves out, and languages that it has
+/// as they are in `base`.
 pub(super) fn keep(
     document: &mut TaskDocument,
     stored: &TaskDocument,
@@ -66,9 +66,9 @@ fn keep_unlocked<T: Clone + PartialEq>(
     }
 }
 
-/// Lists the wiring steps that a document leaves out, if they have automatic translations: an import
-/// would return them to their defaults. They are placed where an import would place them.
-pub(super) fn keep_of_wiring_steps(document: &mut TaskDocument, stored: &TaskDocument) {
+/// Adds the wiring steps with automatic translations that a document leaves out: an import would
+/// return them to their defaults. They are placed where an import would place them.
+pub(super) fn add_translated_wiring_steps(document: &mut TaskDocument, stored: &TaskDocument) {
     let known = KnownSteps::new(stored);
     let named = document.steps.iter().flat_map(|step| {
         let known = known.get(step).map(|known| known.link.clone());
@@ -98,7 +98,7 @@ pub(super) fn keep_of_wiring_steps(document: &mut TaskDocument, stored: &TaskDoc
             let mut known = stored.steps.iter().flat_map(managed_documents);
             let known = known.find(|(known, _)| known.link == value.link);
             if let (Some(managed), Some((_, known))) = (&mut value.task_json, known) {
-                keep_of_wiring_steps(managed, known);
+                add_translated_wiring_steps(managed, known);
             }
         }
         let links: Vec<String> = values(&step).map(|value| value.link.clone()).collect();
@@ -109,9 +109,8 @@ pub(super) fn keep_of_wiring_steps(document: &mut TaskDocument, stored: &TaskDoc
     document.steps = steps;
 }
 
-/// The stored guide with its automatic translations as they are in the base, so that they are no
-/// changes.
-pub(super) fn without(stored: &TaskDocument, base: &TaskDocument) -> TaskDocument {
+/// The stored guide with the automatic translations of the base, so that they do not count as changes.
+pub(super) fn as_in_base(stored: &TaskDocument, base: &TaskDocument) -> TaskDocument {
     let mut guide = stored.clone();
     reset(&mut guide, Some(base));
     guide
@@ -145,11 +144,11 @@ fn reset_unlocked<T: Clone>(
     former: Option<&BTreeMap<String, T>>,
     is_locked: impl Fn(&T) -> bool,
 ) {
-    let former = |language: &String| former.and_then(|it| it.get(language));
-    stored.retain(|language, it| is_locked(it) || former(language).is_some());
-    for (language, automatic) in stored.iter_mut().filter(|(_, it)| !is_locked(it)) {
-        if let Some(former) = former(language).filter(|it| !is_locked(it)) {
-            automatic.clone_from(former);
+    stored.retain(|language, it| {
+        let former = former.and_then(|former| former.get(language));
+        if let Some(former) = former.filter(|former| !is_locked(it) && !is_locked(former)) {
+            it.clone_from(former);
         }
-    }
+        is_locked(it) || former.is_some()
+    });
 }

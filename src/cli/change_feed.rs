@@ -1,6 +1,6 @@
 //! `expertise changes`.
 
-use std::{collections::HashMap, future::pending, time::Duration};
+use std::{collections::HashMap, future::pending, mem, time::Duration};
 
 use clap::Args;
 use tokio::{
@@ -104,6 +104,7 @@ impl ChangeReader<'_> {
             None => pending().await,
         };
         self.request.wait = follow.then_some(WAIT);
+        let mut is_outage = false;
         loop {
             let before = self.request.cursor.clone();
             let page = tokio::select! {
@@ -113,6 +114,7 @@ impl ChangeReader<'_> {
             };
             match page {
                 Ok(page) => {
+                    is_outage = false;
                     let is_end = page.caught_up && !follow;
                     if !self.print(page)? || is_end {
                         return Ok(());
@@ -126,7 +128,9 @@ impl ChangeReader<'_> {
                     }
                 }
                 Err(CliError::Refused(error)) if follow && error.transient && self.has_read => {
-                    out::print_message(error);
+                    if !mem::replace(&mut is_outage, true) {
+                        out::print_message(error);
+                    }
                     tokio::select! {
                         _ = interrupted() => return Ok(()),
                         () = sleep(RETRY_PAUSE) => {}

@@ -13,11 +13,11 @@ use super::{
     CliError, Format,
     apply::ids,
     document,
+    file_records::FileRecorder,
     guide_file::{GuideFile, files_in},
     guide_ref::GuideRef,
     guides::{self, StoredGuide},
     out::{self, Results, print_error, sanitize, step_count},
-    synced,
 };
 use crate::{
     client::Client,
@@ -73,6 +73,8 @@ pub(super) async fn export(
                 None => Vec::new(),
             };
             write_guide(client, file, existing.as_ref(), &guide, &tasks, args.full).await?;
+            let guid = guides::guid(&guide.document);
+            FileRecorder::default().record(client, guid, file, &guide);
             out::print_either(format, &text(file, &guide), &json(file, &guide))?;
         }
         _ => out::print(&whole_text(&guide.document, args.full))?,
@@ -97,15 +99,7 @@ async fn write_guide(
         },
         _ => whole_text(&guide.document, full),
     };
-    write(path, &text)?;
-    let guid = guides::guid(&guide.document);
-    if let Err(error) = synced::record_state(client, guid, path, &guide.guide_etag) {
-        print_error(&format!(
-            "warning: the exported state could not be recorded, so `apply` may list too many \
-             changes made by other means: {error}"
-        ));
-    }
-    Ok(())
+    write(path, &text)
 }
 
 /// The document in a file of this guide, in the form of the server; `None` if it is not of this
@@ -176,11 +170,14 @@ async fn export_all(
         return Err(CliError::cannot_write(&place, io::Error::other(reason)));
     }
     fs::create_dir_all(directory).map_err(|reason| CliError::cannot_write(&place, reason))?;
-    let mut existing = Vec::new();
+    let (mut existing, mut unreadable) = (Vec::new(), Vec::new());
     for path in files_in(directory)? {
         match GuideFile::read(&path) {
             Ok(file) => existing.push(file),
-            Err(error) => print_error(&format!("not changed: {error}")),
+            Err(error) => {
+                print_error(&format!("not changed: {error}"));
+                unreadable.push(path);
+            }
         }
     }
     let filters = ListTasksRequest {
@@ -189,6 +186,7 @@ async fn export_all(
     };
     let tasks = guides::list(client, filters).await?;
     let mut results = Results::new(format);
+    let mut recorder = FileRecorder::default();
     for task in &tasks {
         let file = existing
             .iter()
@@ -199,12 +197,20 @@ async fn export_all(
             None => directory.join(file_name(task)),
         };
         let written = async {
+            if unreadable.contains(&path) {
+                let path = path.display();
+                let text = format!("{path} is not a guide: correct or remove it first");
+                return Err(CliError::Failed(text));
+            }
             let guide = guides::read(client, &task.guid).await?;
             write_guide(client, &path, file.as_ref(), &guide, &tasks, full).await?;
             Ok::<_, CliError>(guide)
         };
         match written.await {
-            Ok(guide) => results.add(&text(&path, &guide), &json(&path, &guide))?,
+            Ok(guide) => {
+                recorder.record(client, &task.guid, &path, &guide);
+                results.add(&text(&path, &guide), &json(&path, &guide))?;
+            }
             Err(error) => {
                 let (guid, name) = (&task.guid, sanitize(&task.name));
                 let text = format!("failed {guid}: {name}: {error}");
@@ -215,8 +221,8 @@ async fn export_all(
     }
     for file in existing {
         let path = sanitize(&file.path.display().to_string());
-        let mut tasks = tasks.iter();
-        let why = match tasks.any(|task| ids::describes(&file.document, task)) {
+        let is_known = tasks.iter().any(|it| ids::describes(&file.document, it));
+        let why = match is_known {
             true => "another file describes the same guide",
             false => "the account has no such guide",
         };

@@ -88,8 +88,8 @@ impl GuideFile {
         let edited = CstRootNode::parse(text, &ParseOptions::default());
         let edited = edited.ok().and_then(|root| {
             edits::edit_guide(&root.object_value()?, &self.document, planned, target)?;
-            let mark = self.text.len() - text.len();
-            Some(format!("{}{root}", self.text.get(..mark)?))
+            let mark = self.text.strip_suffix(text)?;
+            Some(format!("{mark}{root}"))
         });
         let edited = edited.filter(|text| document::parse(text).is_ok());
         edited.unwrap_or_else(|| document::text(&authored(target)))

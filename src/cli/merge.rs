@@ -34,7 +34,7 @@ pub(super) fn merge(
 ) -> Result<TaskDocument, FailedMerge> {
     messages::merge::merge(base, ours, theirs).map_err(|failed| {
         let sides = [ours, theirs].map(|side| changes::between(base, side));
-        // A step that both added has no earlier state, so the other guide stands in for the base.
+        // A step that both guides have added is not in the base, so the other guide replaces it.
         let of_added = [(theirs, ours), (ours, theirs)];
         let of_added = of_added.map(|(other, side)| changes::between(other, side));
         let conflicts = failed.conflicts.iter().map(|conflict| {
@@ -184,7 +184,7 @@ pub(super) async fn planned(
     stored: &StoredGuide,
 ) -> Result<ImportTaskResponse, CallError> {
     let mut document = sent.clone();
-    automatic::keep_of_wiring_steps(&mut document, &stored.document);
+    automatic::add_translated_wiring_steps(&mut document, &stored.document);
     let message = guides::whole_import(document, &stored.guide_etag);
     let mut answer = guides::dry_run(client, message).await?;
     if let Some(planned) = &mut answer.document {

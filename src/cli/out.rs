@@ -63,7 +63,8 @@ pub(super) async fn reader_gone() {
         let mut polled = [PollFd::new(&out, PollFlags::empty())];
         let now = Timespec::default();
         let is_polled = poll(&mut polled, Some(&now)).is_ok();
-        if is_polled && polled.iter().any(|it| !it.revents().is_empty()) {
+        let ended = PollFlags::HUP | PollFlags::ERR;
+        if is_polled && polled.iter().any(|it| it.revents().intersects(ended)) {
             return;
         }
         sleep(READER_INTERVAL).await;

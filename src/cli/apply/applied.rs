@@ -1,13 +1,9 @@
 //! Applied states of guides.
 //!
 //! A revision with an alias keeps the last applied state of each guide. A file blocks its guide if
-//! it would revert changes that were made after its own base, or if it is older than the last applied
-//! state.
+//! it would revert changes that were made since the file's base, or if it is an older copy.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use prost_types::Timestamp;
 use serde_json::{Value, json};
@@ -27,11 +23,14 @@ use crate::{
         merge::{self, MergeConflict},
         out::{error_json, sanitize},
         pairing::{Locking, lock_changed},
-        synced, wording,
+        wording,
     },
     client::{CallError, Client},
     files,
-    messages::compare::compare_whole,
+    messages::{
+        compare::compare_whole,
+        managed_documents::{all_managed, all_steps},
+    },
     proto::v1::{
         ChangeStart, CreateRevisionRequest, DeleteRevisionRequest, ListChangesRequest,
         RevisionCause, Step, TaskDocument, TaskRevision,
@@ -46,8 +45,7 @@ const NOTE: &str = "kept by expertise apply";
 /// revisions is not reached.
 const MAX_KEPT: usize = 20;
 
-/// An applied state of a guide.
-#[derive(Clone)]
+/// The last applied state of a guide.
 pub(super) struct AppliedState {
     /// The revision of that state.
     pub revision: TaskRevision,
@@ -71,35 +69,6 @@ pub(super) async fn find(
         }
     };
     Ok(Some(AppliedState { revision, document }))
-}
-
-/// The state that a file was made from, as far as it is known: the one that it was last applied from or
-/// exported to, or else the last applied state.
-pub(super) async fn find_base(
-    client: &Client,
-    file: &Path,
-    stored: &StoredGuide,
-    applied: &AppliedState,
-) -> Result<AppliedState, CallError> {
-    let task = &applied.revision.task;
-    let etag = synced::find(client, task, file);
-    let Some(etag) = etag.filter(|etag| *etag != applied.revision.guide_etag) else {
-        return Ok(applied.clone());
-    };
-    if etag == stored.guide_etag {
-        let document = stored.document.clone();
-        return Ok(AppliedState {
-            document,
-            ..applied.clone()
-        });
-    }
-    let revisions = guides::list_revisions(client, task).await?;
-    let Some(revision) = revisions.into_iter().find(|it| it.guide_etag == etag) else {
-        return Ok(applied.clone());
-    };
-    let number = revision.revision.to_string();
-    let (revision, document) = guides::get_revision(client, task, &number).await?;
-    Ok(AppliedState { revision, document })
 }
 
 /// Saves the applied state of a guide as a revision, and deletes the oldest of these revisions.
@@ -160,8 +129,8 @@ pub(super) async fn check(
     let Some(stored) = &guide.stored else {
         return Ok(None);
     };
-    let base = guide.base.as_ref().map(|it| &it.document);
-    automatic::keep(&mut guide.document, &stored.document, base);
+    let base = guide.base().cloned();
+    automatic::keep(&mut guide.document, &stored.document, base.as_ref());
     let locking = Locking {
         keep_unlocked: args.keep_unlocked,
         may_unlock: false,
@@ -180,27 +149,30 @@ pub(super) async fn check(
         }
     }
     guide.notes = lock_changed(&mut guide.document, &stored.document, locking);
-    let states = guide.applied.as_ref().zip(guide.base.as_ref());
-    let Some((applied, base_state)) = states.filter(|_| !args.overwrite) else {
+    let Some(base) = base.as_ref().filter(|_| !args.overwrite) else {
         return Ok(None);
     };
-    let base = &base_state.document;
     let mut sent = guide.document.clone();
     ids.resolve(&mut sent);
     let (pending, of_managed) = ids.take_pending(&mut sent);
     let mut of_base = guide.file.document.clone();
     TaskIds::default().adopt(&mut of_base, base, None);
     let planned = merge::planned(client, &sent, &of_base, stored).await;
-    // The server refuses it when it is sent.
-    let Ok(planned) = planned else {
-        return Ok(None);
+    let planned = match planned {
+        Ok(planned) => planned,
+        Err(error) if error.transient => return Err(error.into()),
+        // The server refuses it again when it is sent.
+        Err(_) => return Ok(None),
     };
     let mut planned = planned.document.unwrap_or_default();
     put_back(pending, Some(base), &mut planned);
-    if !has_same_content(&planned, &stored.document)
-        && is_older(client, &applied.revision, &applied.document, &planned).await?
+    if let Some(AppliedState {
+        revision: applied,
+        document,
+    }) = &guide.applied
+        && !has_same_content(&planned, &stored.document)
+        && is_older(client, applied, document, &planned).await?
     {
-        let applied = &applied.revision;
         let (guid, name) = (&applied.task, sanitize(guides::name(&stored.document)));
         let by = who(&applied.subject);
         let when = wording::time(applied.created_ts);
@@ -217,7 +189,7 @@ pub(super) async fn check(
             }),
         }));
     }
-    let theirs = automatic::without(&stored.document, base);
+    let theirs = automatic::as_in_base(&stored.document, base);
     let changes = changes::between(base, &theirs);
     if changes.is_empty() {
         return Ok(None);
@@ -234,7 +206,7 @@ pub(super) async fn check(
     };
     if args.merge && of_managed > 0 {
         return Err(CliError::Failed(
-            "it has changed by other means since it was last applied, and a task that it manages \
+            "others have changed it since the file was applied or exported, and a task that it manages \
              refers to a guide that the account does not have yet: apply that guide first, or \
              leave the reference out until it is applied"
                 .to_owned(),
@@ -256,24 +228,31 @@ pub(super) async fn check(
         Err(failed) if args.merge => failed.conflicts,
         _ => Vec::new(),
     };
-    let since = &base_state.revision;
-    let since_when = match since.revision == applied.revision.revision {
-        true => "it was last applied",
-        false => "this file was last applied or exported here",
+    let applied = guide.applied.as_ref().map(|it| &it.revision);
+    let since = match (applied, &guide.recorded) {
+        (Some(applied), Some(recorded)) if recorded.guide_etag == applied.guide_etag => {
+            ("it was last applied", applied.created_ts)
+        }
+        (_, Some(recorded)) => (
+            "this file was last applied or exported here",
+            last_change(&recorded.document),
+        ),
+        (applied, None) => ("it was last applied", applied.and_then(|it| it.created_ts)),
     };
-    let drifted = drifted(client, stored, (since, since_when), changes, conflicts).await?;
+    let drifted = drifted(client, stored, since, changes, conflicts).await?;
     Ok(Some(drifted))
 }
 
-/// A guide that has changed by other means.
+/// A guide that others have changed.
 async fn drifted(
     client: &Client,
     stored: &StoredGuide,
-    (since, since_when): (&TaskRevision, &str),
+    (since, time): (&str, Option<Timestamp>),
     changes: Vec<Change>,
     conflicts: Vec<MergeConflict>,
 ) -> Result<Blocked, CliError> {
-    let authors = authors(client, since, &changes).await?;
+    let guid = guides::guid(&stored.document);
+    let authors = authors(client, guid, time, &changes).await?;
     let by: Vec<String> = authors
         .iter()
         .map(|(subject, changed)| format!("{} ({})", who(subject), wording::time(*changed)))
@@ -282,19 +261,19 @@ async fn drifted(
         true => "an unknown user".to_owned(),
         false => by.join(", "),
     };
-    let (guid, name) = (&since.task, sanitize(guides::name(&stored.document)));
+    let name = sanitize(guides::name(&stored.document));
     let lines = changes::text(&changes, 2);
     let conflicts_text: String = conflicts.iter().map(|it| it.text("the file")).collect();
     let advice = match conflicts.is_empty() {
         true => "--merge writes these changes into the file, --overwrite reverts them",
-        false => "write these changes into the file, or revert them with --overwrite",
+        false => "write the stored values into the file, or revert them with --overwrite",
     };
     let changed_by = authors.iter().map(
         |(subject, changed)| json!({"subject": subject, "changed_ts": wording::time(*changed)}),
     );
     Ok(Blocked {
         text: format!(
-            "{guid} {name} has changed since {since_when}, by {by}:\n\
+            "{guid} {name} has changed since {since}, by {by}:\n\
              {lines}{conflicts_text}{advice}"
         ),
         json: json!({
@@ -314,15 +293,28 @@ fn who(subject: &str) -> String {
     }
 }
 
-/// Who has changed a guide since a revision, and when last, as far as the change feed goes back.
+/// When a guide was last changed, in the state of this document.
+fn last_change(guide: &TaskDocument) -> Option<Timestamp> {
+    let managed = all_managed(&guide.steps)
+        .into_iter()
+        .map(|(_, below)| below);
+    let tasks = managed.chain([guide]).filter_map(|it| it.task.as_ref());
+    let steps = all_steps(&guide.steps).into_iter();
+    let times = steps.map(|step| step.modified_ts);
+    let times = times.chain(tasks.map(|task| task.modified_ts)).flatten();
+    times.max_by_key(|time| (time.seconds, time.nanos))
+}
+
+/// Who has changed a guide since a time, and when last, as far as the change feed goes back.
 /// `changes` name its managed tasks that have changed.
 async fn authors(
     client: &Client,
-    since: &TaskRevision,
+    guide: &str,
+    since: Option<Timestamp>,
     changes: &[Change],
 ) -> Result<BTreeMap<String, Option<Timestamp>>, CallError> {
     let managed = changes.iter().map(|change| change.task.as_str());
-    let tasks: BTreeSet<&str> = managed.chain([since.task.as_str()]).collect();
+    let tasks: BTreeSet<&str> = managed.chain([guide]).collect();
     let key = |time: Option<Timestamp>| time.map(|time| (time.seconds, time.nanos));
     let mut authors: BTreeMap<String, Option<Timestamp>> = BTreeMap::new();
     for task in tasks.into_iter().filter(|task| !task.is_empty()) {
@@ -335,7 +327,7 @@ async fn authors(
         loop {
             let page = client.call(message.clone()).await?;
             let changes = page.changes.into_iter();
-            for change in changes.filter(|it| key(it.changed_ts) > key(since.created_ts)) {
+            for change in changes.filter(|it| key(it.changed_ts) > key(since)) {
                 let changed = authors.entry(change.subject).or_default();
                 if key(*changed) < key(change.changed_ts) {
                     *changed = change.changed_ts;
@@ -354,14 +346,13 @@ async fn authors(
 
 /// Writes the result of a merge into a file.
 pub(super) fn write_merged(
-    ApplyGuide {
-        file, stored, base, ..
-    }: &ApplyGuide,
+    guide: &ApplyGuide,
     said: &TaskDocument,
     after: &TaskDocument,
 ) -> Result<(), CliError> {
-    let stored = stored.iter().map(|it| &it.document);
-    let before = stored.chain(base.iter().map(|it| &it.document));
+    let file = &guide.file;
+    let stored = guide.stored.iter().map(|it| &it.document);
+    let before = stored.chain(guide.base());
     let known: BTreeSet<String> = before.flat_map(merge::guids).collect();
     // The ids of the file's new steps differ from those in the dry run.
     let mut aligned = said.clone();

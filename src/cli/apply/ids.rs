@@ -65,7 +65,7 @@ impl TaskIds {
 
     /// Replaces the ids of a document with those of the account, and notes the ids of its tasks.
     /// Steps that the stored guide does not have are new. Steps without any id are found in `base`,
-    /// the last applied state of the guide.
+    /// the state that the file was made from.
     pub fn adopt(
         &mut self,
         document: &mut TaskDocument,

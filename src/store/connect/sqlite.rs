@@ -213,7 +213,7 @@ fn is_missing(path: &Path, migrate: bool) -> Result<bool, OpenError> {
         Err(Errno::NOENT) if migrate => return Ok(true),
         Err(Errno::NOENT) => {
             return Err(OpenError::unusable(format!(
-                "the file {} does not exist: check the path; `expertise` and `expertise migrate` create one",
+                "the file {} does not exist: check the path; `expertise migrate` creates a new database",
                 path.display()
             )));
         }

@@ -52,7 +52,8 @@ pub async fn copy(
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
     if matches!(to, DatabaseUrl::SqliteMemory) {
         return Err(WholeDatabaseError::Refused(
-            "sqlite::memory: is lost when this command ends: copy to a file or to PostgreSQL"
+            "--database-url names a database in memory, which is lost when this command ends: copy to a \
+             file or to PostgreSQL"
                 .to_owned(),
         ));
     }

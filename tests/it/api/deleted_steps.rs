@@ -5,8 +5,7 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use crate::prelude::*;
 
 pub fn restore(guid: &str) -> RestoreStepRequest {
-    let guid = guid.to_owned();
-    RestoreStepRequest { guid }
+    RestoreStepRequest { guid: guid.into() }
 }
 
 async fn restored(client: &Client, guid: &str) -> (Step, Placement) {

@@ -18,8 +18,7 @@ use crate::{
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
-/// A checkpoint of a guide without managed tasks takes no more statements than this, its second attempt
-/// included.
+/// The most statements that a guide without managed tasks takes for a checkpoint, in both attempts.
 const MAX_CHECKPOINT_STATEMENTS: f64 = 12.0;
 
 /// A server with its database.
