@@ -101,6 +101,11 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Copy { from, settings } => {
             let DatabaseConfig { url, migrate, .. } = database_config(*settings)?;
+            if matches!(url, DatabaseUrl::SqliteMemory) {
+                let reason = "--database-url names a database in memory, which is lost when this \
+                    command ends: copy to a file or to PostgreSQL";
+                return Err(CliError::Argument(reason.to_owned()).into());
+            }
             let copy = store::copy(&from, &url, migrate);
             let tables = wait(cli::with_spinner("copying", copy))?;
             cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;

@@ -50,13 +50,6 @@ pub async fn copy(
     to: &DatabaseUrl,
     migrate: bool,
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
-    if matches!(to, DatabaseUrl::SqliteMemory) {
-        return Err(WholeDatabaseError::Refused(
-            "--database-url names a database in memory, which is lost when this command ends: copy to a \
-             file or to PostgreSQL"
-                .to_owned(),
-        ));
-    }
     if connect::is_used(from).await {
         return Err(WholeDatabaseError::Refused(
             "--from names a file that a server has open, so the copy could miss its writes: stop \
