@@ -298,7 +298,7 @@ impl ApplyRun<'_> {
         let mut document = guide.document.clone();
         self.ids.resolve(&mut document);
         if let Some(stored) = &guide.stored {
-            automatic::add_translated_wiring_steps(&mut document, &stored.document);
+            automatic::add_left_out(&mut document, &stored.document);
         }
         let (pending, of_managed) = match is_new || dry_run {
             true => self.ids.take_pending(&mut document),

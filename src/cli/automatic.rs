@@ -1,12 +1,15 @@
 //! Automatic translations, which are the unlocked ones. They stay in the account although most files
 //! lack them, and do not count as changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::take,
+};
 
 use super::pairing::KnownSteps;
 use crate::{
     messages::managed_documents::{managed_document, managed_documents, values, values_mut},
-    proto::v1::{Step, StepTranslation, TaskDocument, TaskTranslation},
+    proto::v1::{Step, StepTranslation, Task, TaskDocument, TaskTranslation},
 };
 
 /// Adds automatic translations to a document: languages that it leaves out, and languages that it has
@@ -66,9 +69,10 @@ fn keep_unlocked<T: Clone + PartialEq>(
     }
 }
 
-/// Adds the wiring steps with automatic translations that a document leaves out: an import would
-/// return them to their defaults. They are placed where an import would place them.
-pub(super) fn add_translated_wiring_steps(document: &mut TaskDocument, stored: &TaskDocument) {
+/// Adds what a document leaves out and what has automatic translations: wiring steps, and managed tasks.
+/// An import would return them to their defaults. Wiring steps are placed where an import would place
+/// them.
+pub(super) fn add_left_out(document: &mut TaskDocument, stored: &TaskDocument) {
     let known = KnownSteps::new(stored);
     let named = document.steps.iter().flat_map(|step| {
         let known = known.get(step).map(|known| known.link.clone());
@@ -79,10 +83,7 @@ pub(super) fn add_translated_wiring_steps(document: &mut TaskDocument, stored: &
     let unlisted = |link: &str| {
         let mut wiring = stored.steps.iter();
         let wiring = wiring.find(|step| step.link == link && !listed.contains(link))?;
-        let translations = wiring.translations.iter().filter(|(_, it)| !it.locked());
-        let translations: BTreeMap<_, _> = translations
-            .map(|(language, it)| (language.clone(), it.clone()))
-            .collect();
+        let translations = unlocked(&wiring.translations, StepTranslation::locked);
         (!translations.is_empty()).then(|| Step {
             guid: wiring.guid.clone(),
             r#type: wiring.r#type,
@@ -93,12 +94,27 @@ pub(super) fn add_translated_wiring_steps(document: &mut TaskDocument, stored: &
         })
     };
     let mut steps = Vec::with_capacity(document.steps.len());
-    for mut step in std::mem::take(&mut document.steps) {
+    for mut step in take(&mut document.steps) {
         for value in values_mut(&mut step) {
             let mut known = stored.steps.iter().flat_map(managed_documents);
             let known = known.find(|(known, _)| known.link == value.link);
-            if let (Some(managed), Some((_, known))) = (&mut value.task_json, known) {
-                add_translated_wiring_steps(managed, known);
+            match (&mut value.task_json, known) {
+                (Some(managed), Some((_, known))) => add_left_out(managed, known),
+                (left_out @ None, Some((_, known))) => {
+                    let task = known.task.as_ref().map(|task| Task {
+                        guid: task.guid.clone(),
+                        translations: unlocked(&task.translations, TaskTranslation::locked),
+                        ..Task::default()
+                    });
+                    let task = task.filter(|task| !task.translations.is_empty());
+                    *left_out = task.map(|task| {
+                        Box::new(TaskDocument {
+                            task: Some(task),
+                            steps: Vec::new(),
+                        })
+                    });
+                }
+                (_, None) => {}
             }
         }
         let links: Vec<String> = values(&step).map(|value| value.link.clone()).collect();
@@ -109,46 +125,53 @@ pub(super) fn add_translated_wiring_steps(document: &mut TaskDocument, stored: &
     document.steps = steps;
 }
 
-/// The stored guide with the automatic translations of the base, so that they do not count as changes.
-pub(super) fn as_in_base(stored: &TaskDocument, base: &TaskDocument) -> TaskDocument {
-    let mut guide = stored.clone();
-    reset(&mut guide, Some(base));
+fn unlocked<T: Clone>(
+    translations: &BTreeMap<String, T>,
+    is_locked: impl Fn(&T) -> bool,
+) -> BTreeMap<String, T> {
+    let unlocked = translations.iter().filter(|(_, it)| !is_locked(it));
+    unlocked
+        .map(|(language, it)| (language.clone(), it.clone()))
+        .collect()
+}
+
+/// The guide without automatic translations, so that they do not count as changes. With `known` guides,
+/// only translations that one of them has are automatic.
+pub(super) fn without(guide: &TaskDocument, known: &[&TaskDocument]) -> TaskDocument {
+    let mut guide = guide.clone();
+    remove(&mut guide, known, known.is_empty());
     guide
 }
 
-fn reset(guide: &mut TaskDocument, base: Option<&TaskDocument>) {
+fn remove(guide: &mut TaskDocument, known: &[&TaskDocument], all: bool) {
     if let Some(task) = &mut guide.task {
-        let former = base.and_then(|base| Some(&base.task.as_ref()?.translations));
-        reset_unlocked(&mut task.translations, former, TaskTranslation::locked);
+        let tasks = known.iter().filter_map(|known| known.task.as_ref());
+        let known: Vec<_> = tasks.map(|task| &task.translations).collect();
+        remove_unlocked(&mut task.translations, &known, all, TaskTranslation::locked);
     }
-    let known = base.map(KnownSteps::new);
+    let steps: Vec<KnownSteps<'_>> = known.iter().map(|it| KnownSteps::new(it)).collect();
     for step in &mut guide.steps {
-        let former = known.as_ref().and_then(|known| known.get(step));
-        let translations = former.map(|step| &step.translations);
-        reset_unlocked(
-            &mut step.translations,
-            translations,
-            StepTranslation::locked,
-        );
+        let known: Vec<&Step> = steps.iter().filter_map(|known| known.get(step)).collect();
+        let texts: Vec<_> = known.iter().map(|step| &step.translations).collect();
+        remove_unlocked(&mut step.translations, &texts, all, StepTranslation::locked);
         for value in values_mut(step) {
-            let former = former.and_then(|it| managed_document(it, &value.key));
+            let known = known.iter();
+            let known = known.filter_map(|step| managed_document(step, &value.key));
             if let Some(managed) = &mut value.task_json {
-                reset(managed, former);
+                remove(managed, &known.collect::<Vec<_>>(), all);
             }
         }
     }
 }
 
-fn reset_unlocked<T: Clone>(
-    stored: &mut BTreeMap<String, T>,
-    former: Option<&BTreeMap<String, T>>,
+fn remove_unlocked<T: PartialEq>(
+    translations: &mut BTreeMap<String, T>,
+    known: &[&BTreeMap<String, T>],
+    all: bool,
     is_locked: impl Fn(&T) -> bool,
 ) {
-    stored.retain(|language, it| {
-        let former = former.and_then(|former| former.get(language));
-        if let Some(former) = former.filter(|former| !is_locked(it) && !is_locked(former)) {
-            it.clone_from(former);
-        }
-        is_locked(it) || former.is_some()
+    translations.retain(|language, it| {
+        let is_known = || known.iter().any(|known| known.get(language) == Some(it));
+        is_locked(it) || !all && !is_known()
     });
 }

@@ -35,10 +35,16 @@ pub(super) fn find(
             return Err(CliError::Failed(format!("cannot read {record}: {error}")));
         }
     };
-    // A record of a later version may not be readable.
-    let state = ExportTaskResponse::decode(&*bytes).ok();
-    Ok(state.map(|state| StoredGuide {
-        document: state.document.unwrap_or_default(),
+    let state = ExportTaskResponse::decode(&*bytes).unwrap_or_default();
+    let Some(document) = state.document else {
+        return Err(CliError::Failed(format!(
+            "the record {} is damaged, so changes by others would not be noticed: compare the file \
+             with the guide, and delete the record",
+            record.display()
+        )));
+    };
+    Ok(Some(StoredGuide {
+        document,
         guide_etag: state.guide_etag,
     }))
 }
@@ -59,11 +65,12 @@ impl FileRecorder {
             document: Some(state.document.clone()),
             guide_etag: state.guide_etag.clone(),
         };
-        let written = write(&record, &message.encode_to_vec());
-        if let Err(error) = written
-            && !self.has_warned
-        {
-            self.has_warned = true;
+        let Err(error) = write(&record, &message.encode_to_vec()) else {
+            return;
+        };
+        // An earlier state must not remain.
+        let _ = fs::remove_file(&record);
+        if !std::mem::replace(&mut self.has_warned, true) {
             print_error(&format!(
                 "warning: cannot write {}: {error}: without this record, `apply` may later miss \
                  changes by others, or list too many",

@@ -184,7 +184,7 @@ pub(super) async fn planned(
     stored: &StoredGuide,
 ) -> Result<ImportTaskResponse, CallError> {
     let mut document = sent.clone();
-    automatic::add_translated_wiring_steps(&mut document, &stored.document);
+    automatic::add_left_out(&mut document, &stored.document);
     let message = guides::whole_import(document, &stored.guide_etag);
     let mut answer = guides::dry_run(client, message).await?;
     if let Some(planned) = &mut answer.document {

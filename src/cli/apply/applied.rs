@@ -189,19 +189,20 @@ pub(super) async fn check(
             }),
         }));
     }
-    let theirs = automatic::as_in_base(&stored.document, base);
-    let changes = changes::between(base, &theirs);
-    if changes.is_empty() {
-        return Ok(None);
-    }
     for step in planned.steps.iter_mut().filter(|step| step.guid.is_empty()) {
         step.guid = Uuid::now_v7().to_string();
     }
-    let merged = merge::merge(&guide.file, base, &planned, &theirs);
+    let ours = automatic::without(&planned, &[&stored.document, base]);
+    let [base, theirs] = [base, &stored.document].map(|guide| automatic::without(guide, &[]));
+    let changes = changes::between(&base, &theirs);
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let merged = merge::merge(&guide.file, &base, &ours, &theirs);
     let (changes, merged) = match merged {
         // The file already has the changes.
-        Ok(merged) if compare_whole(&merged, &planned).is_empty() => return Ok(None),
-        Ok(merged) => (changes::between(&planned, &merged), Ok(merged)),
+        Ok(merged) if compare_whole(&merged, &ours).is_empty() => return Ok(None),
+        Ok(merged) => (changes::between(&ours, &merged), Ok(merged)),
         Err(failed) => (changes, Err(failed)),
     };
     if args.merge && of_managed > 0 {

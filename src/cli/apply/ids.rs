@@ -72,9 +72,11 @@ impl TaskIds {
         stored: &TaskDocument,
         base: Option<&TaskDocument>,
     ) {
-        let (Some(task), Some(known)) = (&mut document.task, &stored.task) else {
+        let Some(known) = &stored.task else {
             return;
         };
+        // The document of a managed task may have only steps.
+        let task = document.task.get_or_insert_default();
         self.add(&task.guid, &known.guid);
         if task.guid != known.guid && known.parent_guid.is_empty() {
             keep_as_external_id(&task.guid, &mut task.external_id);
