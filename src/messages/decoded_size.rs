@@ -145,6 +145,7 @@ fn struct_bytes(message: &MessageDescriptor) -> usize {
         return HEADER_BYTES + value.as_message().map_or(HEADER_BYTES, struct_bytes);
     }
     match message.name() {
+        "AutomaticTranslation" => size_of::<v1::AutomaticTranslation>(),
         "Condition" => size_of::<v1::Condition>(),
         "DependencyNode" => size_of::<v1::DependencyNode>(),
         "FeedbackConfig" => size_of::<v1::FeedbackConfig>(),
