@@ -373,7 +373,7 @@ impl ApplyRun<'_> {
         }
         if !guide.needs_update {
             self.keep_applied(guide, &mut imported).await;
-            // Otherwise, somebody has changed the guide since, and the file does not have that.
+            // If somebody has changed the guide since, `after` has that change, but the file has not.
             if after.guide_etag == imported.answer.guide_etag {
                 let path = &guide.file.path;
                 self.recorder
@@ -383,7 +383,7 @@ impl ApplyRun<'_> {
         Ok(imported)
     }
 
-    /// Saves the state of a guide as a revision, to detect later changes.
+    /// Saves the state of a guide as a revision, to detect later changes by others.
     async fn keep_applied(&self, guide: &ApplyGuide, imported: &mut ImportedGuide) {
         let etag = &imported.answer.guide_etag;
         let applied = guide.applied.as_ref();

@@ -69,9 +69,9 @@ fn keep_unlocked<T: Clone + PartialEq>(
     }
 }
 
-/// Adds what a document leaves out and what has automatic translations: wiring steps, and managed tasks.
-/// An import would return them to their defaults. Wiring steps are placed where an import would place
-/// them.
+/// Adds the wiring steps and managed tasks that a document leaves out, if they have automatic
+/// translations: an import would return them to their defaults. Wiring steps are placed where an import
+/// would place them.
 pub(super) fn add_left_out(document: &mut TaskDocument, stored: &TaskDocument) {
     let known = KnownSteps::new(stored);
     let named = document.steps.iter().flat_map(|step| {
@@ -135,8 +135,8 @@ fn unlocked<T: Clone>(
         .collect()
 }
 
-/// The guide without automatic translations, so that they do not count as changes. With `known` guides,
-/// only translations that one of them has are automatic.
+/// The guide without automatic translations, so that they do not count as changes. If `known` is not
+/// empty, only those that one of these guides also has are left out.
 pub(super) fn without(guide: &TaskDocument, known: &[&TaskDocument]) -> TaskDocument {
     let mut guide = guide.clone();
     remove(&mut guide, known, known.is_empty());

@@ -118,8 +118,8 @@ impl From<&CliError> for Blocked {
     }
 }
 
-/// Decides how to handle changes since the guide was last applied. Keeps automatic translations,
-/// and merges if requested.
+/// Decides how to handle what others have changed since the base of the file. Keeps automatic
+/// translations, and merges if requested.
 pub(super) async fn check(
     client: &Client,
     guide: &mut ApplyGuide,
