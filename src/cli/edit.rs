@@ -16,7 +16,10 @@ use tokio::signal::{
     unix::{SignalKind, signal},
 };
 
-use self::{file::EditedFile, outdated::outdated_translations};
+use self::{
+    file::{EditedFile, Refusal},
+    outdated::outdated_translations,
+};
 use super::{
     CliError, Format,
     apply::ids::TaskIds,
@@ -131,7 +134,7 @@ impl EditSession<'_> {
     async fn run(&mut self, mut file: EditedFile) -> Result<ExitCode, CliError> {
         let mut refusals = 0;
         loop {
-            let before = file.read()?;
+            let before = file.read_all()?;
             let editor = self.args.editor();
             if let Err(failure) = run_editor(&editor, &file.path) {
                 let reason = format!("the editor `{}` failed ({failure})", sanitize(&editor));
@@ -145,7 +148,7 @@ impl EditSession<'_> {
             if !file.is_changed(&text) {
                 return self.unchanged(file);
             }
-            if file.is_refused && text == before {
+            if file.is_as_refused(&before)? {
                 let reason = "the refused text was not corrected, so nothing was imported";
                 return self.give_up(&file, reason);
             }
@@ -165,7 +168,10 @@ impl EditSession<'_> {
                 }) => {
                     print_error(&reason);
                     refusals += 1;
-                    file.refuse(merged.as_ref().unwrap_or(&text), &reason)?;
+                    match merged {
+                        Some(merged) => file.refuse(&merged, Refusal::Conflict, &reason)?,
+                        None => file.refuse(&text, Refusal::Error, &reason)?,
+                    }
                 }
                 Ok(Outcome::GivenUp(reason)) => return self.give_up(&file, reason),
                 Err(error) => {
@@ -211,7 +217,10 @@ impl EditSession<'_> {
             match written {
                 Err(CliError::Refused(error)) => match (error.reason.as_str(), error.code) {
                     ("ETAG_MISMATCH", _) => {}
-                    (_, "INVALID_ARGUMENT" | "NOT_FOUND") => return Ok(Outcome::refused(error)),
+                    ("MESSAGE_TOO_LARGE", _)
+                    | (_, "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS") => {
+                        return Ok(Outcome::refused(error));
+                    }
                     _ => return Err(error.into()),
                 },
                 outcome => return outcome,
@@ -240,19 +249,14 @@ impl EditSession<'_> {
             Ok(merged) => merged,
             Err(failed) => {
                 let texts = failed.conflicts.iter().map(|it| it.text("your text"));
-                let reason: String = texts.collect();
-                let text = match failed.with_our_fields {
-                    None => None,
-                    // The text that returns to the editor includes the changes of others.
-                    Some(mut ours) => {
-                        merge::clear_new_ids(&mut ours, &now.document);
-                        self.opened = now;
-                        Some(document::text(&authored(&ours)))
-                    }
-                };
+                let conflicts: String = texts.collect();
+                // The text that returns to the editor includes the other changes.
+                let mut ours = failed.preferring_ours;
+                merge::clear_new_ids(&mut ours, &now.document);
+                self.opened = now;
                 return Ok(Outcome::Refused {
-                    reason: reason.trim_end().to_owned(),
-                    text,
+                    reason: conflicts.trim_end().to_owned(),
+                    text: Some(document::text(&authored(&ours))),
                 });
             }
         };

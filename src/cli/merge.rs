@@ -44,7 +44,7 @@ pub(super) fn merge(
         });
         FailedMerge {
             conflicts: conflicts.collect(),
-            with_our_fields: failed.prefer_ours().map(Box::new),
+            preferring_ours: failed.preferring_ours,
         }
     })
 }
@@ -62,9 +62,8 @@ pub(super) fn clear_new_ids(merged: &mut TaskDocument, stored: &TaskDocument) {
 /// Why a merge is not possible.
 pub(super) struct FailedMerge {
     pub conflicts: Vec<MergeConflict>,
-    /// The merge with the document's values of the fields in conflict; `None` if there are other
-    /// conflicts.
-    pub with_our_fields: Option<Box<TaskDocument>>,
+    /// The merge with the document's changes where both are in conflict.
+    pub preferring_ours: Box<TaskDocument>,
 }
 
 /// The step with this id, at every depth.

@@ -44,17 +44,8 @@ pub enum ConflictSubject<'g> {
 #[derive(Debug)]
 pub struct ConflictingMerge<'g> {
     pub conflicts: Vec<Conflict<'g>>,
-    /// The merge with our values of the fields in conflict.
-    with_our_fields: Box<TaskDocument>,
-}
-
-impl ConflictingMerge<'_> {
-    /// The merge with our values of the fields in conflict, if there are no other conflicts.
-    pub fn prefer_ours(self) -> Option<TaskDocument> {
-        let mut conflicts = self.conflicts.iter();
-        let is_of_fields = conflicts.all(|it| matches!(it.subject, ConflictSubject::Field(_)));
-        is_of_fields.then_some(*self.with_our_fields)
-    }
+    /// The merge with our changes where both are in conflict.
+    pub preferring_ours: Box<TaskDocument>,
 }
 
 /// Applies to `theirs` the changes that `ours` made to `base`. The result is a document that an
@@ -75,13 +66,12 @@ pub fn merge<'g>(
         true => Ok(merged),
         false => Err(ConflictingMerge {
             conflicts,
-            with_our_fields: Box::new(merged),
+            preferring_ours: Box::new(merged),
         }),
     }
 }
 
-/// Merges guides, and lists the conflicts. The result has our values of the fields in conflict; with other
-/// conflicts it is incomplete.
+/// Merges guides, and lists the conflicts. The result has our changes where both are in conflict.
 fn merge_guides<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,
@@ -185,6 +175,8 @@ impl<'g> Merger<'g, '_> {
                 let before_theirs = last_in(theirs.get(..index).unwrap_or_default(), &in_ours);
                 if before_ours != before_theirs {
                     self.add(ConflictSubject::Place);
+                    placed.insert(guid, merged);
+                    continue;
                 }
             }
             fixed.push(merged);
@@ -194,12 +186,10 @@ impl<'g> Merger<'g, '_> {
                 continue;
             };
             self.step = guid;
-            match change.base {
-                None => {
-                    placed.insert(guid, self.step(None, Some(mine), None));
-                }
-                Some(_) => self.add(ConflictSubject::Deleted),
+            if change.base.is_some() {
+                self.add(ConflictSubject::Deleted);
             }
+            placed.insert(guid, self.step(None, Some(mine), None));
         }
         self.step = "";
         place(fixed, placed, ours)
@@ -238,21 +228,23 @@ impl<'g> Merger<'g, '_> {
         let mut merged = BTreeMap::new();
         for key in keys {
             let [former, mine, other] = steps.map(|step| managed_document(step?, key));
-            match (former, mine, other) {
+            let [former, mine, other] = match (former, mine, other) {
                 (None, Some(mine), Some(other)) if !compare_whole(mine, other).is_empty() => {
                     self.add(ConflictSubject::BothManaged(key));
+                    [None, Some(mine), None]
                 }
-                (Some(former), None, Some(kept)) | (Some(former), Some(kept), None) => {
-                    if !compare_whole(former, kept).is_empty() {
-                        self.add(ConflictSubject::Managed(key));
-                    }
-                    continue;
-                }
-                _ => {}
-            }
-            let [former, mine, other] = match (former, mine, other) {
-                // The position comes from theirs, even in a conflict.
+                // The position comes from theirs.
                 (None, Some(_), Some(other)) => [None, None, Some(other)],
+                (Some(former), None, Some(kept)) | (Some(former), Some(kept), None) => {
+                    if compare_whole(former, kept).is_empty() {
+                        continue;
+                    }
+                    self.add(ConflictSubject::Managed(key));
+                    if mine.is_none() {
+                        continue;
+                    }
+                    [None, mine, None]
+                }
                 guides => guides.into(),
             }
             .map(|guide| guide.unwrap_or(&NO_GUIDE));

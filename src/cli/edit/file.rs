@@ -17,7 +17,15 @@ const COMMENT: &str = "#";
 pub(super) struct EditedFile {
     pub path: PathBuf,
     original: String,
-    pub is_refused: bool,
+    refusal: Option<Refusal>,
+}
+
+/// Why a text returns to the editor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Error,
+    /// The text is imported as it is if the user deletes the comments.
+    Conflict,
 }
 
 impl EditedFile {
@@ -33,16 +41,21 @@ impl EditedFile {
         Ok(Self {
             path: create().map_err(|reason| CliError::cannot_write("a temporary file", reason))?,
             original: text.to_owned(),
-            is_refused: false,
+            refusal: None,
         })
     }
 
     /// The text without comments.
     pub fn read(&self) -> Result<String, CliError> {
+        Ok(without_comments(&self.read_all()?))
+    }
+
+    /// The text with its comments.
+    pub fn read_all(&self) -> Result<String, CliError> {
         let text = fs::read(&self.path).map_err(|reason| {
             CliError::Failed(format!("cannot read {}: {reason}", self.path.display()))
         })?;
-        Ok(without_comments(&String::from_utf8_lossy(&text)))
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Whether the text differs from the original.
@@ -50,11 +63,22 @@ impl EditedFile {
         text.trim() != self.original.trim()
     }
 
+    /// Whether the user has left the refused text, which was `before` with its comments, as it was.
+    pub fn is_as_refused(&self, before: &str) -> Result<bool, CliError> {
+        Ok(match self.refusal {
+            None => false,
+            Some(Refusal::Error) => self.read()? == without_comments(before),
+            Some(Refusal::Conflict) => self.read_all()? == before,
+        })
+    }
+
     /// Writes the text, followed by the reason as comments.
-    pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
-        self.is_refused = true;
-        let help = "Close the editor without a change to stop.";
-        let comments = reason.lines().chain([help]);
+    pub fn refuse(&mut self, text: &str, refusal: Refusal, reason: &str) -> Result<(), CliError> {
+        self.refusal = Some(refusal);
+        let import = "To import the text as it is, delete these lines.";
+        let stop = "Close the editor without a change to stop.";
+        let import = (refusal == Refusal::Conflict).then_some(import);
+        let comments = reason.lines().chain(import).chain([stop]);
         let comments: String = comments.map(|line| format!("{COMMENT} {line}\n")).collect();
         fs::write(&self.path, format!("{}\n\n{comments}", text.trim_end()))
             .map_err(|reason| CliError::cannot_write(&self.path.display().to_string(), reason))

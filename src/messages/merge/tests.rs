@@ -85,18 +85,24 @@ proptest! {
         theirs in edits(),
     ) {
         let (ours, theirs) = (with_edits(&base, &ours), with_edits(&base, &theirs));
-        if let Ok(merged) = merge(&base, &ours, &theirs) {
-            prop_assert!(has_changes(&base, &ours, &merged), "ours: {merged:?}");
-            prop_assert!(has_changes(&base, &theirs, &merged), "theirs: {merged:?}");
-            // What ours leaves in its place has the order of theirs.
-            let elsewhere = reordered(&base, &ours);
-            let order = |guide: &TaskDocument| {
-                let guids = guide.steps.iter().map(|step| step.guid.clone());
-                let left = guids.filter(|guid| !elsewhere.contains(guid.as_str()));
-                left.collect::<Vec<String>>()
-            };
-            prop_assert_eq!(order(&merged), order(&theirs));
-        }
+        let merged = match merge(&base, &ours, &theirs) {
+            Ok(merged) => merged,
+            Err(failed) => {
+                let merged = failed.preferring_ours;
+                prop_assert!(has_changes(&base, &ours, &merged), "preferring ours: {merged:?}");
+                return Ok(());
+            }
+        };
+        prop_assert!(has_changes(&base, &ours, &merged), "ours: {merged:?}");
+        prop_assert!(has_changes(&base, &theirs, &merged), "theirs: {merged:?}");
+        // What ours leaves in its place has the order of theirs.
+        let elsewhere = reordered(&base, &ours);
+        let order = |guide: &TaskDocument| {
+            let guids = guide.steps.iter().map(|step| step.guid.clone());
+            let left = guids.filter(|guid| !elsewhere.contains(guid.as_str()));
+            left.collect::<Vec<String>>()
+        };
+        prop_assert_eq!(order(&merged), order(&theirs));
     }
 
     #[test]
