@@ -42,7 +42,7 @@ use tracing::info;
 
 use super::{Account, RetryKey, Store, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
 use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
-use checkpoints::Checkpoints;
+use checkpoints::{Checkpoints, CheckpointsOf};
 use tx::Tx;
 
 pub use imports::{Import, RestoreRequest};
@@ -55,8 +55,7 @@ trait Operation: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// The rpc that it serves, if it changes tasks or steps.
     const RPC: Option<WriteRpc> = None;
-    /// Whether a change is preceded by a checkpoint of the guide, if its newest revision is old.
-    const KEEPS_CHECKPOINTS: bool = false;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::NoGuides;
 
     /// Locks what is about to change, reads what the decision needs, and decides. A retry of the write
     /// calls it again.
@@ -134,11 +133,9 @@ impl<O: Operation> Write<O> {
         changes.follow(tx.lock_referring_steps(renamed.keys()).await?, &renamed);
         tx.check_depths(&changes).await?;
         tx.encode_revision(&mut changes).await?;
-        if O::KEEPS_CHECKPOINTS {
-            // After all checks, because a refused write must not have written anything.
-            tx.keep_checkpoints(&mut changes, &checkpoints, &locked)
-                .await?;
-        }
+        // After all checks, because a refused write must not have written anything.
+        tx.keep_checkpoints(O::CHECKPOINTS, &changes, &checkpoints, &locked)
+            .await?;
         let outcome = match self.mode {
             WriteMode::Store => {
                 let retry = self.retry.as_ref();

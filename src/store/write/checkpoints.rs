@@ -29,6 +29,15 @@ use crate::{
     },
 };
 
+/// Which guides get a checkpoint before a write changes them, if their newest revisions are old.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum CheckpointsOf {
+    NoGuides,
+    ChangedGuides,
+    /// The guide that manages the task for which the write itself adds a revision.
+    ManagingGuide,
+}
+
 /// The checkpoints of a write.
 #[derive(Clone, Default)]
 pub enum Checkpoints {
@@ -136,12 +145,12 @@ impl Tx<'_> {
         Ok(to_keep)
     }
 
-    /// Adds a checkpoint of each guide that the write changes and whose newest revision is older
-    /// than the interval. Fails with [`StoreError::NeedsCheckpoints`] if a guide may need a
+    /// Adds a checkpoint of each of these guides whose newest revision is older than the interval. Fails with [`StoreError::NeedsCheckpoints`] if a guide may need a
     /// checkpoint and is not locked. Called before the write changes anything.
     pub async fn keep_checkpoints(
         &self,
-        changes: &mut Changes,
+        of: CheckpointsOf,
+        changes: &Changes,
         checkpoints: &Checkpoints,
         locked: &LockedForCheckpoints,
     ) -> Result<(), StoreError> {
@@ -149,7 +158,14 @@ impl Tx<'_> {
         if is_skipped || !self.makes_checkpoints() || changes.is_empty() {
             return Ok(());
         }
-        let due = self.find_due_guides(changes).await?;
+        let revised = changes.history.as_ref().map(|history| history.task);
+        let tasks = match of {
+            CheckpointsOf::NoGuides => return Ok(()),
+            CheckpointsOf::ChangedGuides => changed_tasks(changes),
+            CheckpointsOf::ManagingGuide => revised.into_iter().collect(),
+        };
+        let mut due = self.find_due_guides(tasks).await?;
+        due.retain(|guide| Some(*guide) != revised);
         if due.is_empty() {
             return Ok(());
         }
@@ -197,10 +213,13 @@ impl Tx<'_> {
         age >= self.checkpoint_interval.as_micros() as i64
     }
 
-    /// The topmost tasks of changed guides whose newest revisions may be old.
-    async fn find_due_guides(&self, changes: &Changes) -> Result<BTreeSet<TaskId>, StoreError> {
+    /// The topmost tasks of the tasks' guides whose newest revisions may be old.
+    async fn find_due_guides(
+        &self,
+        tasks: BTreeSet<TaskId>,
+    ) -> Result<BTreeSet<TaskId>, StoreError> {
         let mut due = BTreeSet::new();
-        for task in changed_tasks(changes) {
+        for task in tasks {
             let noted = super::lock(&self.kept_ts).get(&task).copied().flatten();
             let found = match noted {
                 Some(kept_ts) => Some((task, kept_ts)),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Operation, Tx, external_ids::check_still_named, guide::total_bytes};
+use super::{CheckpointsOf, Operation, Tx, external_ids::check_still_named, guide::total_bytes};
 use crate::{
     domain::{
         Error, Result,
@@ -76,6 +76,7 @@ impl Account {
 impl Operation for Import {
     type Answer = Imported;
     const RPC: Option<WriteRpc> = Some(WriteRpc::ImportTask);
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ManagingGuide;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Imported), StoreError> {
         let root = match &self.target {
@@ -144,6 +145,7 @@ impl Import {
 impl Operation for RestoreRequest {
     type Answer = Imported;
     const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreRevision);
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ManagingGuide;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Imported), StoreError> {
         let kept = tx.read_kept_document(self.task, &self.revision).await?;

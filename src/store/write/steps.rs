@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Operation, tx::Tx};
+use super::{CheckpointsOf, Operation, tx::Tx};
 use crate::{
     domain::{
         Error, Result,
@@ -58,7 +58,7 @@ impl Account {
 impl Operation for CreateStep {
     type Answer = (Step, Placement);
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateStep);
-    const KEEPS_CHECKPOINTS: bool = true;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ChangedGuides;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let task = self.new.task;
@@ -114,7 +114,7 @@ async fn insert(
 impl Operation for Arc<UpdateStep> {
     type Answer = Updated<Step>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
-    const KEEPS_CHECKPOINTS: bool = true;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ChangedGuides;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let (mut stored, mut target) = (None, None);
@@ -145,7 +145,7 @@ impl Operation for Arc<UpdateStep> {
 impl Operation for DeleteStep {
     type Answer = ();
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
-    const KEEPS_CHECKPOINTS: bool = true;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ChangedGuides;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
         let mut stored = tx.lock_task_and_simple_step(self.guid).await?;
@@ -168,7 +168,7 @@ impl Operation for DeleteStep {
 impl Operation for RestoreStep {
     type Answer = (Step, Placement);
     const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreStep);
-    const KEEPS_CHECKPOINTS: bool = true;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ChangedGuides;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let references = deleted_steps::find_references(tx.scope(), self.guid).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 
-use super::{Operation, tx::Tx};
+use super::{CheckpointsOf, Operation, tx::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
@@ -62,7 +62,7 @@ impl Operation for CreateTask {
 impl Operation for Arc<UpdateTask> {
     type Answer = Updated<Task>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
-    const KEEPS_CHECKPOINTS: bool = true;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ChangedGuides;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let guid = self.guid;

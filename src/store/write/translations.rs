@@ -10,7 +10,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Operation, Tx};
+use super::{CheckpointsOf, Operation, Tx};
 use crate::{
     domain::{
         Result,
@@ -51,7 +51,7 @@ struct WriteTranslations(Vec<AutomaticTranslation>);
 impl Operation for WriteTranslations {
     type Answer = Vec<TranslationOutcome>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::WriteTranslations);
-    const KEEPS_CHECKPOINTS: bool = true;
+    const CHECKPOINTS: CheckpointsOf = CheckpointsOf::ChangedGuides;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();

@@ -60,12 +60,16 @@ impl Aging {
         self.server.metrics().await.sum(COUNT, &[]) - before
     }
 
-    /// Ages the guide, changes it, and asserts that it was kept as it was before.
-    async fn keeps<T>(&mut self, guide: &str, change: impl AsyncFnOnce(&Client) -> T) -> T {
+    fn eve(&self) -> Client {
+        self.client.with_metadata("x-subject", "eve")
+    }
+
+    /// Ages the guide, lets eve change it, and asserts that it was kept as it was before.
+    async fn keeps<T>(&mut self, guide: &str, change: impl Future<Output = T>) -> T {
         self.age(HOUR).await;
         let before = exported(&self.client, guide).await;
         let kept = self.causes(guide).await.len();
-        let changed = change(&self.client.with_metadata("x-subject", "eve")).await;
+        let changed = change.await;
         let revisions = self.client.all_revisions(guide).await;
         assert_eq!(revisions.len(), kept + 1);
         let newest = &revisions[0];
@@ -85,61 +89,42 @@ async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
     let guid = guide.guid.as_str();
     retitle(&aging.client, guid, "New").await;
     assert_eq!(aging.causes(guid).await, [], "it is new");
+    let eve = aging.eve();
     let new = information_step(&guide, "New");
-    let step = aging
-        .keeps(guid, async |client| client.given_step(new.clone()).await)
-        .await;
+    let step = aging.keeps(guid, eve.given_step(new)).await;
     // A burst of changes makes one.
     retitle(&aging.client, guid, "Newer").await;
     assert_eq!(aging.causes(guid).await.len(), 1);
-    aging
-        .keeps(guid, async |client| retitle(client, guid, "Newest").await)
-        .await;
+    aging.keeps(guid, retitle(&eve, guid, "Newest")).await;
     let observation = aging.client.get_step(&guide.steps[0]).await.accepted();
     let managed = answers_of(&observation)[0].link.clone();
     let below = information_step(&task_of(&managed), "Below");
-    let below = aging
-        .keeps(guid, async |client| client.given_step(below.clone()).await)
-        .await;
+    let below = aging.keeps(guid, eve.given_step(below)).await;
+    let below = eve.retitle(&below.guid, "Far below");
+    aging.keeps(guid, below).await;
+    let unpublished = task_of(&managed).with_published(0);
+    let published = &["published"];
     aging
-        .keeps(guid, async |client| {
-            client.retitle(&below.guid, "Far below").await
-        })
-        .await;
-    aging
-        .keeps(guid, async |client| {
-            let update = task_of(&managed).with_published(0);
-            client.updated_task(update, &["published"]).await
-        })
+        .keeps(guid, eve.updated_task(unpublished, published))
         .await;
     assert_eq!(aging.causes(&managed).await, []);
-    aging
-        .keeps(guid, async |client| client.rename(guid, "Renamed").await)
-        .await;
-    aging
-        .keeps(guid, async |client| {
-            let work = client.translation_work(&["fr"]).await;
-            let work = work.iter().find(|work| work.guid == step.guid);
-            let work = work.expect("work");
-            client.written(automatic(work, "Français")).await
-        })
-        .await;
-    aging
-        .keeps(guid, async |client| {
-            client.delete_step(&step.guid).await.accepted()
-        })
-        .await;
-    aging
-        .keeps(guid, async |client| {
-            client.call(restore(&step.guid)).await.accepted()
-        })
-        .await;
+    let document = exported(&eve, &managed).await.document;
+    let mut document = document.expect("a document");
+    document.steps[0].title = "Imported".to_owned();
+    aging.keeps(guid, eve.imported(document)).await;
+    aging.keeps(guid, eve.restored(&managed, 1)).await;
+    aging.keeps(guid, eve.rename(guid, "Renamed")).await;
+    let work = eve.translation_work(&["fr"]).await;
+    let work = work.iter().find(|work| work.guid == step.guid);
+    let translation = automatic(work.expect("work"), "Français");
+    aging.keeps(guid, eve.written(translation)).await;
+    let deleted = aging.keeps(guid, eve.delete_step(&step.guid)).await;
+    deleted.accepted();
+    let restored = aging.keeps(guid, eve.call(restore(&step.guid))).await;
+    restored.accepted();
     // Unlinks what it manages.
-    aging
-        .keeps(guid, async |client| {
-            client.delete_step(&observation.guid).await.accepted()
-        })
-        .await;
+    let unlinked = eve.delete_step(&observation.guid);
+    aging.keeps(guid, unlinked).await.accepted();
     aging.server.shut_down().await;
 }
 
@@ -162,9 +147,9 @@ async fn what_changes_nothing_keeps_nothing(url: String) {
     aging.age(HOUR).await;
     retitle(&aging.client, guid, "Changed").await;
     assert_eq!(aging.causes(guid).await, [RevisionCause::Requested]);
-    aging
-        .keeps(guid, async |client| retitle(client, guid, "Again").await)
-        .await;
+    let eve = aging.eve();
+    let again = retitle(&eve, guid, "Again");
+    aging.keeps(guid, again).await;
     // Before and after an update that publishes.
     aging.age(HOUR).await;
     publish(&aging.client, guid).await;
@@ -264,11 +249,8 @@ async fn a_guide_that_is_too_large_is_considered_once(url: String) {
     for step in &aging.client.step_order(&guide.guid).await[1..] {
         aging.client.updated_step(step_of(step), &["body"]).await;
     }
-    aging
-        .keeps(&guide.guid, async |client| {
-            client.retitle(step, "Small").await
-        })
-        .await;
+    let eve = aging.eve();
+    aging.keeps(&guide.guid, eve.retitle(step, "Small")).await;
     aging.server.shut_down().await;
 }
 
