@@ -3,6 +3,7 @@
 mod edits;
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -13,6 +14,7 @@ use jsonc_parser::{ParseOptions, ast, common::Ranged, cst::CstRootNode};
 use super::{
     CliError,
     document::{self, BYTE_ORDER_MARK},
+    out::sanitize,
     place::{DOCUMENT, GuidePlace},
 };
 use crate::{
@@ -114,26 +116,52 @@ pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
         return Ok(vec![directory.to_owned()]);
     }
     let mut files = Vec::new();
-    find_files(directory, &mut files)
-        .map_err(|error| CliError::Failed(format!("{}: {error}", directory.display())))?;
+    find_files(directory, &mut files)?;
     files.sort();
     Ok(files)
 }
 
-fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    let failed = |error| CliError::Failed(format!("{}: {error}", directory.display()));
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
         let path = entry.path();
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        if entry.file_type()?.is_dir() {
+        if entry.file_type().map_err(failed)?.is_dir() {
             find_files(&path, files)?;
         } else if path.extension().is_some_and(|it| it == "json") {
             files.push(path);
         }
     }
     Ok(())
+}
+
+/// The files of tasks, by the ids of these.
+#[derive(Default)]
+pub(super) struct FilesByTask(BTreeMap<(&'static str, String), PathBuf>);
+
+impl FilesByTask {
+    /// Adds a file. Fails if an earlier one describes the same task.
+    pub fn add(&mut self, file: &GuideFile) -> Result<(), String> {
+        let task = file.document.task.clone().unwrap_or_default();
+        let ids = [
+            ("guid", task.guid.to_ascii_lowercase()),
+            ("external_id", task.external_id.unwrap_or_default()),
+        ];
+        for (field, id) in ids.into_iter().filter(|(_, id)| !id.is_empty()) {
+            let shown = sanitize(&id);
+            if let Some(other) = self.0.insert((field, id), file.path.clone()) {
+                return Err(format!(
+                    "{} and {} both describe task {shown}: remove one of them, or its task.{field}",
+                    other.display(),
+                    file.path.display()
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 pub(super) struct FieldLines<'a> {

@@ -45,6 +45,7 @@ pub(super) async fn read_imported(
     let guid = match (guid(document), external_id) {
         // Without an id there is no stored guide. The import reports a malformed id with all other violations.
         ("", id) if ExternalId::parse(id.to_owned()).is_err() => return Ok(None),
+        (guid, _) if !guid.is_empty() && TaskId::parse(guid).is_none() => return Ok(None),
         ("", external_id) => {
             let message = ListTasksRequest {
                 external_id: external_id.to_owned(),

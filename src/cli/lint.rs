@@ -15,7 +15,7 @@ use self::{
 use super::{
     CliError, Format,
     findings::Findings,
-    guide_file::{GuideFile, files_in},
+    guide_file::{FilesByTask, GuideFile, files_in},
     guide_ref::{GuideArg, GuideRef},
     guides,
 };
@@ -122,7 +122,16 @@ pub(super) async fn lint(
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let options = options(lint);
-    let guides: Vec<_> = lint.guides.iter().flat_map(find_guides).collect();
+    let mut known = FilesByTask::default();
+    let guides = lint.guides.iter().flat_map(find_guides);
+    let guides = guides.map(|(name, guide)| match guide {
+        Ok(LintedGuide::File(file)) => {
+            let is_new = known.add(&file);
+            (name, is_new.map(|()| LintedGuide::File(file)))
+        }
+        guide => (name, guide),
+    });
+    let guides: Vec<_> = guides.collect();
     let files = guides.iter().filter_map(|(_, guide)| match guide {
         Ok(LintedGuide::File(file)) if !lint.online => Some(&**file),
         _ => None,

@@ -1,18 +1,11 @@
 //! The files that are applied.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
-use crate::{
-    cli::{
-        CliError,
-        guide_file::{GuideFile, files_in},
-        guides,
-        out::sanitize,
-    },
-    proto::v1::Task,
+use crate::cli::{
+    CliError,
+    guide_file::{FilesByTask, GuideFile, files_in},
+    guides,
 };
 
 /// Reads the files, and every `.json` file in the directories. Files without an id come first, then
@@ -44,30 +37,20 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
             Err(error) => errors.push(error.to_string()),
         }
     }
-    let mut known: BTreeMap<(&str, String), &Path> = BTreeMap::new();
-    for GuideFile { path, document, .. } in &read {
-        let external_id = document.task.as_ref().map_or("", Task::external_id);
-        let guid = guides::guid(document).to_ascii_lowercase();
-        let file = path.display();
-        if guid.is_empty() && external_id.is_empty() {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut known = FilesByTask::default();
+    for file in &read {
+        if let Some(task) = &file.document.task
+            && task.guid.is_empty()
+            && task.external_id().is_empty()
+        {
+            let name = file.path.file_stem().unwrap_or_default().to_string_lossy();
             errors.push(format!(
-                "{file}: it has no task.guid and no task.external_id, so a later run could not \
-                 find its guide: add \"external_id\": {name:?} to its task"
+                "{}: it has no task.guid and no task.external_id, so a later run could not find \
+                 its guide: add \"external_id\": {name:?} to its task",
+                file.path.display()
             ));
         }
-        for (field, id) in [("guid", guid), ("external_id", external_id.to_owned())] {
-            let shown = sanitize(&id);
-            let other = known.insert((field, id), path);
-            // If two files share both ids of a guide, they are named once.
-            if let Some(other) = other.filter(|_| !shown.is_empty() && errors.is_empty()) {
-                let other = other.display();
-                errors.push(format!(
-                    "{other} and {file} both describe task {shown}: remove one of them, or its \
-                     task.{field}"
-                ));
-            }
-        }
+        errors.extend(known.add(file).err());
     }
     if !errors.is_empty() {
         let errors = errors.join("\n  ");

@@ -146,7 +146,12 @@ impl LintReport {
     pub fn end(self, lint: &LintArgs, is_local: bool) -> Result<ExitCode, CliError> {
         if self.results.is_text() {
             if self.guides > 1 {
-                print_note(&format!("{} guides: {}", self.guides, counts(&self.totals)));
+                let totals = match self.results.failed() {
+                    0 => counts(&self.totals),
+                    failed if failed == self.guides => format!("{failed} failed"),
+                    failed => format!("{failed} failed, {}", counts(&self.totals)),
+                };
+                print_note(&format!("{} guides: {totals}", self.guides));
             }
             if is_local && !lint.closed {
                 print_note(CHECKED_ALONE_NOTE);
