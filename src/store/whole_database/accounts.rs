@@ -2,7 +2,7 @@
 
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbErr, ExprTrait, Iterable, PrimaryKeyToColumn,
-    QueryFilter, QuerySelect, QueryTrait, Select, Statement, sea_query::Expr,
+    QueryFilter, QuerySelect, QueryTrait, Select, SqlErr, Statement, sea_query::Expr,
 };
 
 use super::{WholeDatabaseError, open};
@@ -86,7 +86,14 @@ pub async fn delete_account(
     let db = &connections.pools.writer;
     let deleted = delete_all(Scope { db, account }).await;
     connections.close().await;
-    Ok(deleted?)
+    deleted.map_err(|error| match error.sql_err() {
+        Some(SqlErr::ForeignKeyConstraintViolation(_)) => WholeDatabaseError::Refused(
+            "calls wrote to the account in the meantime, so a part of it is left: stop them, and \
+             repeat the command"
+                .to_owned(),
+        ),
+        _ => error.into(),
+    })
 }
 
 /// Deletes the account's rows from all tables, each before the tables that it refers to.

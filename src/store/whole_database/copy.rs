@@ -57,6 +57,13 @@ pub async fn copy(
                 .to_owned(),
         ));
     }
+    if connect::is_used(to).await {
+        return Err(WholeDatabaseError::Refused(
+            "EXPERTISE_DATABASE_URL names a file that a server has open, whose writes the copy \
+             would mix with its own: stop the server first"
+                .to_owned(),
+        ));
+    }
     let source = open(from, false)
         .await
         .map_err(WholeDatabaseError::Source)?;

@@ -200,5 +200,9 @@ fn a_file_that_a_server_has_open_is_not_copied() {
             .run()
             .fails_with(1, &["--from names a file that a server has open"]);
     });
+    served(&to, |_| {
+        let into_used = "EXPERTISE_DATABASE_URL names a file that a server has open";
+        copy(&from, &to).run().fails_with(1, &[into_used]);
+    });
     copy(&from, &to).run().succeeded();
 }
