@@ -14,7 +14,8 @@ PREFIX = "manual/"  # of the external IDs of this source
 OWNED = ["task.dependencies", "steps.body", "steps.dependencies", "steps.tags"]
 address, account, directory, *options = sys.argv[1:]
 dry_run = "--dry-run" in options
-service, failures = TaskServiceStub(grpc.insecure_channel(address)), []
+channel = grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", -1)])
+service, failures = TaskServiceStub(channel), []
 
 
 def call(rpc, request, guide=None):
@@ -29,6 +30,8 @@ def call(rpc, request, guide=None):
 texts = [file.read_text(encoding="utf-8") for file in sorted(Path(directory).glob("*.json"))]
 documents = [json_format.Parse(text, TaskDocument()) for text in texts]
 guides = {document.task.external_id: document for document in documents}
+if not guides or "" in guides:
+    sys.exit(f"{directory} has no guides, or one without an external ID")
 targets = {
     guide: {step.subtask_external_id for step in document.steps} & guides.keys()
     for guide, document in guides.items()
