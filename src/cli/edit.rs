@@ -17,7 +17,7 @@ use tokio::signal::{
 };
 
 use self::{
-    file::{EditedFile, Refusal},
+    file::{EditedFile, Refusal, without_comments},
     outdated::outdated_translations,
 };
 use super::{
@@ -144,12 +144,12 @@ impl EditSession<'_> {
                 file.remove();
                 return Err(CliError::Failed(format!("{reason}: nothing was changed")));
             }
-            let text = file.read()?;
+            let saved = file.read_all()?;
+            let text = without_comments(&saved);
             if !file.is_changed(&text) {
                 return self.unchanged(file);
             }
-            if file.is_as_refused(&before)? {
-                let reason = "the refused text was not corrected, so nothing was imported";
+            if let Some(reason) = file.reason_to_stop(&before, &saved) {
                 return self.give_up(&file, reason);
             }
             let written = tokio::select! {
@@ -248,15 +248,18 @@ impl EditSession<'_> {
         let mut merged = match merge::merge(file, &opened, &planned, &now.document) {
             Ok(merged) => merged,
             Err(failed) => {
-                let texts = failed.conflicts.iter().map(|it| it.text("your text"));
-                let conflicts: String = texts.collect();
-                // The text that returns to the editor includes the other changes.
-                let mut ours = failed.preferring_ours;
+                // The text that returns to the editor includes the changes of others.
+                let mut ours = failed.preferring_ours.clone();
                 merge::clear_new_ids(&mut ours, &now.document);
+                let text = document::text(&authored(&ours));
+                let file = GuideFile::new(Path::new(""), text).map_err(CliError::Failed)?;
+                let conflicts = failed.conflicts.iter();
+                let conflicts = conflicts.map(|it| it.located(&file, &failed.preferring_ours));
+                let reason: String = conflicts.map(|it| it.text("your text")).collect();
                 self.opened = now;
                 return Ok(Outcome::Refused {
-                    reason: conflicts.trim_end().to_owned(),
-                    text: Some(document::text(&authored(&ours))),
+                    reason: reason.trim_end().to_owned(),
+                    text: Some(file.text),
                 });
             }
         };

@@ -40,7 +40,7 @@ pub(super) fn merge(
         let conflicts = failed.conflicts.iter().map(|conflict| {
             let is_added = !conflict.step.is_empty() && find_step(base, conflict.step).is_none();
             let sides = if is_added { &of_added } else { &sides };
-            MergeConflict::new(conflict, file, [base, ours, theirs], sides)
+            MergeConflict::new(conflict, [base, ours, theirs], sides).located(file, ours)
         });
         FailedMerge {
             conflicts: conflicts.collect(),
@@ -62,7 +62,7 @@ pub(super) fn clear_new_ids(merged: &mut TaskDocument, stored: &TaskDocument) {
 /// Why a merge is not possible.
 pub(super) struct FailedMerge {
     pub conflicts: Vec<MergeConflict>,
-    /// The merge with the document's changes where both are in conflict.
+    /// The merge with the document's side of each conflict.
     pub preferring_ours: Box<TaskDocument>,
 }
 
@@ -91,12 +91,7 @@ pub(super) struct MergeConflict {
 
 impl MergeConflict {
     /// Adds the changes of both sides that take part in a conflict.
-    fn new(
-        conflict: &Conflict<'_>,
-        file: &GuideFile,
-        guides: [&TaskDocument; 3],
-        sides: &[Vec<Change>; 2],
-    ) -> Self {
+    fn new(conflict: &Conflict<'_>, guides: [&TaskDocument; 3], sides: &[Vec<Change>; 2]) -> Self {
         let steps = guides.map(|guide| find_step(guide, conflict.step));
         let steps = steps.into_iter().flatten();
         let below = steps.flat_map(|step| all_managed(std::slice::from_ref(step)));
@@ -122,21 +117,28 @@ impl MergeConflict {
         };
         let sides = sides.each_ref();
         let [ours, theirs] = sides.map(|side| side.iter().filter(takes_part).cloned().collect());
-        let [_, planned, _] = guides;
-        // A field of a managed task itself has no line.
-        let above = match conflict.step {
-            "" if conflict.task == guides::guid(planned) => Some("task".to_owned()),
-            "" => None,
-            step => path_to(&file.document, planned, step),
-        };
-        let line = above.and_then(|above| file.lines().line(&format!("{above}.{path}")));
         Self {
             task: conflict.task.to_owned(),
             step: conflict.step.to_owned(),
             path,
-            line,
+            line: None,
             ours,
             theirs,
+        }
+    }
+
+    /// The conflict with its line in a file, whose content with the ids of all steps is `content`.
+    pub fn located(&self, file: &GuideFile, content: &TaskDocument) -> Self {
+        // A field of a managed task itself has no line.
+        let above = match self.step.as_str() {
+            "" if self.task == guides::guid(content) => Some("task".to_owned()),
+            "" => None,
+            step => path_to(&file.document, content, step),
+        };
+        let line = above.and_then(|above| file.lines().line(&format!("{above}.{}", self.path)));
+        Self {
+            line,
+            ..self.clone()
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     fields::{ResourceFields, STEP, TASK},
     managed_documents::{managed_document, managed_documents, values, values_mut},
 };
-use crate::proto::v1::{Step, Task, TaskDocument};
+use crate::proto::v1::{FeedbackValue, Step, Task, TaskDocument};
 
 /// What both guides have changed in different ways.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub enum ConflictSubject<'g> {
 #[derive(Debug)]
 pub struct ConflictingMerge<'g> {
     pub conflicts: Vec<Conflict<'g>>,
-    /// The merge with our changes where both are in conflict.
+    /// The merge with our side of each conflict.
     pub preferring_ours: Box<TaskDocument>,
 }
 
@@ -71,7 +71,7 @@ pub fn merge<'g>(
     }
 }
 
-/// Merges guides, and lists the conflicts. The result has our changes where both are in conflict.
+/// Merges guides, and lists the conflicts. The result has our side of each.
 fn merge_guides<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,
@@ -148,7 +148,8 @@ impl<'g> Merger<'g, '_> {
     fn steps(&mut self, base: &'g [Step], ours: &'g [Step], theirs: &'g [Step]) -> Vec<Step> {
         let (by_ours, by_theirs) = (changes(base, ours), changes(base, theirs));
         let [in_base, in_ours, in_theirs] = [base, ours, theirs].map(indexes);
-        // Steps that ours has moved or added. They are placed last.
+        // Steps that are placed last, where ours has them: added, moved, or changed by ours and deleted
+        // by theirs.
         let mut placed: BTreeMap<&str, Step> = BTreeMap::new();
         let mut fixed = Vec::new();
         for (index, other) in theirs.iter().enumerate() {
@@ -203,6 +204,7 @@ impl<'g> Merger<'g, '_> {
         theirs: Option<&'g Step>,
     ) -> Step {
         let own = [base, ours, theirs].map(|step| step.map(encoded_step).unwrap_or_default());
+        let earlier = self.conflicts.len();
         let mut step: Step = self.fields(&STEP, own);
         step.translations.retain(|_, it| *it != Default::default());
         let mut managed = self.managed([base, ours, theirs]);
@@ -213,7 +215,41 @@ impl<'g> Merger<'g, '_> {
             value.link = linked.map(|it| it.link.clone()).unwrap_or_default();
             value.task_json = managed.remove(value.key.as_str()).map(Box::new);
         }
+        for (key, task) in managed {
+            self.keep_value(key, task, &mut step, ours, earlier);
+        }
         step
+    }
+
+    /// Handles the managed task of a value that the merged step lacks: one guide has removed the value, and
+    /// the other has changed the task. If ours has the value, it is put back.
+    fn keep_value(
+        &mut self,
+        key: &'g str,
+        task: TaskDocument,
+        step: &mut Step,
+        ours: Option<&'g Step>,
+        earlier: usize,
+    ) {
+        let mut known = self.conflicts.iter().skip(earlier);
+        let is_known = known.any(|it| match &it.subject {
+            ConflictSubject::Managed(known) => it.step == self.step && *known == key,
+            ConflictSubject::Field(path) => it.step == self.step && path.name == "feedback_config",
+            _ => false,
+        });
+        if !is_known {
+            self.add(ConflictSubject::Managed(key));
+        }
+        let kept = ours.and_then(|ours| values(ours).enumerate().find(|(_, it)| it.key == key));
+        if let (Some((place, value)), Some(config)) = (kept, step.feedback_config.first_mut()) {
+            let value = FeedbackValue {
+                // The task was unlinked when the value was removed.
+                link: String::new(),
+                task_json: Some(Box::new(task)),
+                ..value.clone()
+            };
+            config.values.insert(place.min(config.values.len()), value);
+        }
     }
 
     /// The managed tasks of a step by the keys of their values.
@@ -233,17 +269,20 @@ impl<'g> Merger<'g, '_> {
                     self.add(ConflictSubject::BothManaged(key));
                     [None, Some(mine), None]
                 }
-                // The position comes from theirs.
+                // Both have added the same guide. Its position comes from theirs.
                 (None, Some(_), Some(other)) => [None, None, Some(other)],
-                (Some(former), None, Some(kept)) | (Some(former), Some(kept), None) => {
+                (Some(former), None, Some(kept)) => {
+                    if !compare_whole(former, kept).is_empty() {
+                        self.add(ConflictSubject::Managed(key));
+                    }
+                    continue;
+                }
+                (Some(former), Some(kept), None) => {
                     if compare_whole(former, kept).is_empty() {
                         continue;
                     }
                     self.add(ConflictSubject::Managed(key));
-                    if mine.is_none() {
-                        continue;
-                    }
-                    [None, mine, None]
+                    [None, Some(kept), None]
                 }
                 guides => guides.into(),
             }

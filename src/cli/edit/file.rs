@@ -23,8 +23,9 @@ pub(super) struct EditedFile {
 /// Why a text returns to the editor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
+    /// The text must be corrected.
     Error,
-    /// The text is imported as it is if the user deletes the comments.
+    /// The text can be imported. The user agrees to it by deleting the comments.
     Conflict,
 }
 
@@ -63,19 +64,26 @@ impl EditedFile {
         text.trim() != self.original.trim()
     }
 
-    /// Whether the user has left the refused text, which was `before` with its comments, as it was.
-    pub fn is_as_refused(&self, before: &str) -> Result<bool, CliError> {
-        Ok(match self.refusal {
-            None => false,
-            Some(Refusal::Error) => self.read()? == without_comments(before),
-            Some(Refusal::Conflict) => self.read_all()? == before,
-        })
+    /// Why the edit ends, if the editor has left a refused text as it was. Both texts have comments.
+    pub fn reason_to_stop(&self, before: &str, saved: &str) -> Option<&'static str> {
+        let (is_same, reason) = match self.refusal? {
+            Refusal::Error => (
+                without_comments(saved) == without_comments(before),
+                "the refused text was not corrected, so nothing was imported",
+            ),
+            Refusal::Conflict => (
+                saved == before,
+                "the conflict was not resolved, so nothing was imported",
+            ),
+        };
+        is_same.then_some(reason)
     }
 
     /// Writes the text, followed by the reason as comments.
     pub fn refuse(&mut self, text: &str, refusal: Refusal, reason: &str) -> Result<(), CliError> {
         self.refusal = Some(refusal);
-        let import = "To import the text as it is, delete these lines.";
+        let import =
+            "The text has your side of each conflict. To import it as it is, delete these lines.";
         let stop = "Close the editor without a change to stop.";
         let import = (refusal == Refusal::Conflict).then_some(import);
         let comments = reason.lines().chain(import).chain([stop]);
@@ -98,7 +106,7 @@ impl EditedFile {
 }
 
 /// A text without its comments. Earlier lines keep their numbers.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     let lines = lines.map(|line| match line.starts_with(COMMENT) {
         true => "\n",

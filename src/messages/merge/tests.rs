@@ -224,6 +224,13 @@ fn what_both_change_differently_is_a_conflict() {
             inner(Added(1, 0)),
             vec!["/1 managed 0"],
         ),
+        (inner(Added(1, 0)), ValueRemoved(1, 0), vec!["/1 managed 0"]),
+        (
+            ValueRemoved(1, 2),
+            Managed(1, 2, Some(1)),
+            vec!["/1 managed 2"],
+        ),
+        (ValueRemoved(1, 0), OfStep(1, 0, None), vec![]),
         (
             Managed(0, 1, Some(1)),
             Managed(0, 1, Some(2)),

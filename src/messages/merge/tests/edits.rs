@@ -6,7 +6,7 @@ use crate::proto::v1::{
     FeedbackConfig, FeedbackValue, Step, StepTranslation, Task, TaskDocument, TaskTranslation,
 };
 
-/// A change of a guide. Steps and managed tasks that do not exist leave it as it is.
+/// A change of a guide. Steps, values and managed tasks that do not exist leave it as it is.
 #[derive(Clone, Debug)]
 pub enum Edit {
     OfTask(usize, Option<u8>),
@@ -14,6 +14,7 @@ pub enum Edit {
     Added(usize, usize),
     Deleted(usize),
     Moved(usize, usize),
+    ValueRemoved(usize, usize),
     Managed(usize, usize, Option<u8>),
     InManaged(usize, usize, Box<Edit>),
 }
@@ -27,6 +28,7 @@ pub fn edits() -> impl Strategy<Value = Vec<Edit>> {
         (id.clone(), id.clone()).prop_map(|(id, place)| Edit::Added(id, place)),
         id.clone().prop_map(Edit::Deleted),
         (id.clone(), id.clone()).prop_map(|(id, place)| Edit::Moved(id, place)),
+        (id.clone(), name.clone()).prop_map(|(id, key)| Edit::ValueRemoved(id, key)),
         (id.clone(), name.clone(), value)
             .prop_map(|(id, key, value)| Edit::Managed(id, key, value)),
     ];
@@ -112,6 +114,13 @@ fn apply(guide: &mut TaskDocument, edit: &Edit) {
                 steps.insert((*place).min(steps.len()), step);
             }
         }
+        Edit::ValueRemoved(id, key) => {
+            if let Some(index) = found(steps, id) {
+                let key = key.to_string();
+                let values = &mut steps[index].feedback_config[0].values;
+                values.retain(|value| value.key != key);
+            }
+        }
         Edit::Managed(id, key, value) => {
             if let Some(index) = found(steps, id) {
                 let managed = value.map(|value| {
@@ -119,19 +128,24 @@ fn apply(guide: &mut TaskDocument, edit: &Edit) {
                     set_task(&mut task, 0, Some(value));
                     Box::new(task)
                 });
-                steps[index].feedback_config[0].values[*key].task_json = managed;
+                if let Some(found) = value_of(&mut steps[index], *key) {
+                    found.task_json = managed;
+                }
             }
         }
         Edit::InManaged(id, key, edit) => {
             if let Some(index) = found(steps, id) {
-                let value = &mut steps[index].feedback_config[0].values[*key];
-                value
-                    .task_json
-                    .iter_mut()
-                    .for_each(|task| apply(task, edit));
+                let value = value_of(&mut steps[index], *key);
+                let task = value.and_then(|value| value.task_json.as_mut());
+                task.into_iter().for_each(|task| apply(task, edit));
             }
         }
     }
+}
+
+fn value_of(step: &mut Step, key: usize) -> Option<&mut FeedbackValue> {
+    let mut values = step.feedback_config[0].values.iter_mut();
+    values.find(|value| value.key == key.to_string())
 }
 
 fn set_task(guide: &mut TaskDocument, name: usize, value: Option<u8>) {
