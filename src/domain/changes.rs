@@ -42,6 +42,8 @@ pub struct Changes {
     /// of the task or step after the write.
     pub translated_from: TranslatedFrom,
     pub history: Option<HistoryChange>,
+    /// The task that an import or a restore changes. The guide before it is kept in a revision of this task.
+    pub replaced: Option<TaskId>,
     /// The tasks of a guide that the write publishes. A revision stores it in its state after the write.
     pub guide_to_keep: Vec<TaskId>,
     /// External ids that the write assigns. It fails if another task or step has one of them. The

@@ -55,6 +55,7 @@ trait Operation: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// The rpc that it serves, if it changes tasks or steps.
     const RPC: Option<WriteRpc> = None;
+    /// Which guides get a checkpoint before the write changes them.
     const CHECKPOINTS: CheckpointsOf = CheckpointsOf::NoGuides;
 
     /// Locks what is about to change, reads what the decision needs, and decides. A retry of the write

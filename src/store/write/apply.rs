@@ -89,6 +89,7 @@ impl Batch<'_> {
             depth_limits: _,
             // Kept by `Tx::keep_published`.
             guide_to_keep: _,
+            replaced: _,
         } = changes;
         let reassigned = reassigned(&steps);
         if !reassigned.is_empty() {

@@ -30,11 +30,11 @@ use crate::{
 };
 
 /// Which guides get a checkpoint before a write changes them, if their newest revisions are old.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum CheckpointsOf {
     NoGuides,
     ChangedGuides,
-    /// The guide that manages the task for which the write itself adds a revision.
+    /// The guide that manages the imported or restored task, which itself is kept in any case.
     ManagingGuide,
 }
 
@@ -145,8 +145,9 @@ impl Tx<'_> {
         Ok(to_keep)
     }
 
-    /// Adds a checkpoint of each of these guides whose newest revision is older than the interval. Fails with [`StoreError::NeedsCheckpoints`] if a guide may need a
-    /// checkpoint and is not locked. Called before the write changes anything.
+    /// Adds a checkpoint of each guide of `of` whose newest revision is older than the interval. Fails with
+    /// [`StoreError::NeedsCheckpoints`] if a guide may need a checkpoint and is not locked. Called before
+    /// the write changes anything.
     pub async fn keep_checkpoints(
         &self,
         of: CheckpointsOf,
@@ -158,14 +159,13 @@ impl Tx<'_> {
         if is_skipped || !self.makes_checkpoints() || changes.is_empty() {
             return Ok(());
         }
-        let revised = changes.history.as_ref().map(|history| history.task);
         let tasks = match of {
             CheckpointsOf::NoGuides => return Ok(()),
             CheckpointsOf::ChangedGuides => changed_tasks(changes),
-            CheckpointsOf::ManagingGuide => revised.into_iter().collect(),
+            CheckpointsOf::ManagingGuide => changes.replaced.into_iter().collect(),
         };
         let mut due = self.find_due_guides(tasks).await?;
-        due.retain(|guide| Some(*guide) != revised);
+        due.retain(|guide| Some(*guide) != changes.replaced);
         if due.is_empty() {
             return Ok(());
         }
@@ -213,7 +213,8 @@ impl Tx<'_> {
         age >= self.checkpoint_interval.as_micros() as i64
     }
 
-    /// The topmost tasks of the tasks' guides whose newest revisions may be old.
+    /// The topmost tasks of the guides to which these tasks belong, if the newest revisions of the guides may
+    /// be old.
     async fn find_due_guides(
         &self,
         tasks: BTreeSet<TaskId>,

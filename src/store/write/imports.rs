@@ -255,6 +255,7 @@ impl LockedGuide {
             let (number, edits) = history.add_automatic(cause, etag, guide, &tx.context);
             imported.previous_revision = number;
             changes.edit_history(imported.task.guid, edits);
+            changes.replaced = Some(imported.task.guid);
         }
         (changes, imported)
     }
