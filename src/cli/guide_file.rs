@@ -14,11 +14,15 @@ use jsonc_parser::{ParseOptions, ast, common::Ranged, cst::CstRootNode};
 use super::{
     CliError,
     document::{self, BYTE_ORDER_MARK},
+    guides,
     out::sanitize,
     place::{DOCUMENT, GuidePlace},
 };
 use crate::{
-    config::DEFAULT_MAX_MESSAGE_BYTES, files, messages::authored::authored, proto::v1::TaskDocument,
+    config::DEFAULT_MAX_MESSAGE_BYTES,
+    files,
+    messages::authored::authored,
+    proto::v1::{Task, TaskDocument},
 };
 
 /// The maximum size of a document, which is the default limit of servers.
@@ -138,21 +142,22 @@ fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError
     Ok(())
 }
 
-/// The files of tasks, by the ids of these.
+/// Files by the ids of the tasks that they describe.
 #[derive(Default)]
 pub(super) struct FilesByTask(BTreeMap<(&'static str, String), PathBuf>);
 
 impl FilesByTask {
-    /// Adds a file. Fails if an earlier one describes the same task.
+    /// Adds a file. Fails if another one describes the same task.
     pub fn add(&mut self, file: &GuideFile) -> Result<(), String> {
-        let task = file.document.task.clone().unwrap_or_default();
+        let external_id = file.document.task.as_ref().map_or("", Task::external_id);
         let ids = [
-            ("guid", task.guid.to_ascii_lowercase()),
-            ("external_id", task.external_id.unwrap_or_default()),
+            ("guid", guides::guid(&file.document).to_ascii_lowercase()),
+            ("external_id", external_id.to_owned()),
         ];
         for (field, id) in ids.into_iter().filter(|(_, id)| !id.is_empty()) {
             let shown = sanitize(&id);
-            if let Some(other) = self.0.insert((field, id), file.path.clone()) {
+            let other = self.0.insert((field, id), file.path.clone());
+            if let Some(other) = other.filter(|other| *other != file.path) {
                 return Err(format!(
                     "{} and {} both describe task {shown}: remove one of them, or its task.{field}",
                     other.display(),

@@ -43,7 +43,7 @@ pub(super) async fn read_imported(
 ) -> Result<Option<StoredGuide>, CliError> {
     let external_id = document.task.as_ref().map_or("", Task::external_id);
     let guid = match (guid(document), external_id) {
-        // Without an id there is no stored guide. The import reports a malformed id with all other violations.
+        // Without a valid id there is no stored guide. The import reports a malformed one with all other violations.
         ("", id) if ExternalId::parse(id.to_owned()).is_err() => return Ok(None),
         (guid, _) if !guid.is_empty() && TaskId::parse(guid).is_none() => return Ok(None),
         ("", external_id) => {

@@ -124,12 +124,14 @@ pub(super) async fn lint(
     let options = options(lint);
     let mut known = FilesByTask::default();
     let guides = lint.guides.iter().flat_map(find_guides);
-    let guides = guides.map(|(name, guide)| match guide {
-        Ok(LintedGuide::File(file)) => {
-            let is_new = known.add(&file);
-            (name, is_new.map(|()| LintedGuide::File(file)))
-        }
-        guide => (name, guide),
+    let guides = guides.map(|(name, guide)| {
+        let guide = guide.and_then(|guide| {
+            if let LintedGuide::File(file) = &guide {
+                known.add(file)?;
+            }
+            Ok(guide)
+        });
+        (name, guide)
     });
     let guides: Vec<_> = guides.collect();
     let files = guides.iter().filter_map(|(_, guide)| match guide {

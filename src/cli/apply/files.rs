@@ -39,10 +39,8 @@ pub(super) fn read_files(paths: &[PathBuf]) -> Result<Vec<GuideFile>, CliError> 
     }
     let mut known = FilesByTask::default();
     for file in &read {
-        if let Some(task) = &file.document.task
-            && task.guid.is_empty()
-            && task.external_id().is_empty()
-        {
+        let task = file.document.task.clone().unwrap_or_default();
+        if task.guid.is_empty() && task.external_id().is_empty() {
             let name = file.path.file_stem().unwrap_or_default().to_string_lossy();
             errors.push(format!(
                 "{}: it has no task.guid and no task.external_id, so a later run could not find \

@@ -175,15 +175,20 @@ impl DocumentSet {
         let inside: BTreeSet<TaskId> = tasks.keys().copied().collect();
         let draft = GuideDraft::new(root, tasks, &options.known_variables);
         let draft = draft.ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?;
-        let is_complete = self.other_guides == OtherGuides::Read;
-        let outside = draft.account_variables().map(|variable| {
+        let knows_all = self.other_guides == OtherGuides::Read;
+        let outside = draft.account_variables().filter_map(|variable| {
             let setters = self.setters.get(&variable.name).into_iter().flatten();
-            let elsewhere = setters.filter(|(task, _)| !inside.contains(task));
-            let list: Vec<_> = elsewhere.map(|(_, setter)| setter.clone()).collect();
-            (variable.name.clone(), Outside { list, is_complete })
+            let (own, elsewhere): (Vec<_>, Vec<_>) =
+                setters.partition(|(task, _)| inside.contains(task));
+            // A variable that this guide sets is assumed to be set by no guide without a document.
+            let is_known = knows_all || !own.is_empty();
+            let list = elsewhere.into_iter().map(|(_, setter)| setter.clone());
+            let outside = Outside {
+                list: list.collect(),
+                is_complete: true,
+            };
+            is_known.then_some((variable.name.clone(), outside))
         });
-        // Without other documents that set a variable, only this guide is assumed to set it.
-        let outside = outside.filter(|(_, setters)| is_complete || !setters.list.is_empty());
         let outside = outside.collect();
         let guide = draft.finish(outside, NEVER).ok_or_else(stopped)?;
         for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
