@@ -31,7 +31,7 @@ texts = [file.read_text(encoding="utf-8") for file in sorted(Path(directory).glo
 documents = [json_format.Parse(text, TaskDocument()) for text in texts]
 guides = {document.task.external_id: document for document in documents}
 if not guides or "" in guides:
-    sys.exit(f"{directory} has no guides, or one without an external ID")
+    sys.exit(f"{directory} has no guides, or a guide without an external ID")
 targets = {
     guide: {step.subtask_external_id for step in document.steps} & guides.keys()
     for guide, document in guides.items()

@@ -119,7 +119,7 @@ pub struct LimitsConfig {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "History")]
 pub struct HistoryConfig {
-    /// How many automatic revisions of each guide are kept, 0 to 1000; 0 creates and removes none
+    /// How many automatic revisions of each guide are kept, 0 to 1000; with 0, none are created, and existing ones stay
     #[arg(env, default_value = "50", value_parser = value::number::<usize>(0..=1_000))]
     pub automatic_revisions: usize,
     /// A change first creates a checkpoint of the guide if its newest revision is older than this, 1m to 30days; 0 creates none

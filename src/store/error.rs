@@ -234,6 +234,7 @@ pub(super) fn describe(err: &DbErr) -> String {
         (Some(_), _) => "database driver".to_owned(),
         (None, DbErr::ConnectionAcquire(_)) => "no connection".to_owned(),
         (None, DbErr::Type(_) | DbErr::TryIntoErr { .. }) => "unexpected column type".to_owned(),
+        (None, DbErr::Json(_)) => "a column has JSON that cannot be read".to_owned(),
         (None, _) => "database layer".to_owned(),
     }
 }

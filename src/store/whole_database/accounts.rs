@@ -88,7 +88,7 @@ pub async fn delete_account(
     connections.close().await;
     deleted.map_err(|error| match error.sql_err() {
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => WholeDatabaseError::Refused(
-            "calls wrote to the account in the meantime, so a part of it is left: stop them, and \
+            "calls wrote to the account meanwhile, so part of it remains: stop those calls, and \
              repeat the command"
                 .to_owned(),
         ),

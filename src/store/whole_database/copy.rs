@@ -59,8 +59,8 @@ pub async fn copy(
     }
     if connect::is_used(to).await {
         return Err(WholeDatabaseError::Refused(
-            "EXPERTISE_DATABASE_URL names a file that a server has open, whose writes the copy \
-             would mix with its own: stop the server first"
+            "EXPERTISE_DATABASE_URL names a file that a server has open, and the server's writes \
+             would mix with the copied rows: stop the server first"
                 .to_owned(),
         ));
     }
