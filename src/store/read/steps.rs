@@ -177,6 +177,10 @@ struct StepPage {
 /// tenth of the time of a call that reads a hundred steps.
 struct StepRow(step::Model);
 
+impl StepRow {
+    const COLUMNS: usize = 26;
+}
+
 impl FromQueryResult for StepRow {
     fn from_query_result(row: &QueryResult, _prefix: &str) -> Result<Self, DbErr> {
         let mut positions = 0..;
@@ -221,7 +225,7 @@ struct ListedStep {
 impl FromQueryResult for ListedStep {
     fn from_query_result(row: &QueryResult, prefix: &str) -> Result<Self, DbErr> {
         let StepRow(step) = StepRow::from_query_result(row, prefix)?;
-        let order_epoch = row.try_get(prefix, "order_epoch")?;
+        let order_epoch = row.try_get_by_index(StepRow::COLUMNS)?;
         Ok(Self { step, order_epoch })
     }
 }
@@ -322,12 +326,13 @@ impl Account {
         let small = by_id(scope, guid)
             .filter(step_bytes().lte(LARGE_BYTES))
             .filter(step::Column::LanguageCount.eq(0))
+            .into_model()
             .all(scope.db)
             .await
             .map_err(StoreError::from)?
             .pop();
         let found = match small {
-            Some(row) => Some(read_step((row, Vec::new()))?),
+            Some(StepRow(row)) => Some(read_step((row, Vec::new()))?),
             None => {
                 self.read_snapshot(|snapshot, max_bytes| async move {
                     find(snapshot.scope(), guid, max_bytes).await
