@@ -17,6 +17,7 @@ use crate::{
         self,
         managed_documents::{
             all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
+            managed_documents_mut,
         },
         merge::{Conflict, ConflictSubject},
     },
@@ -198,9 +199,28 @@ pub(super) async fn planned(
                 // Such an external id only says that the step was created again.
                 step.external_id = step.external_id.take().filter(|id| id != former);
             }
+            if let Some(former) = ids.get(&step.subtask_id) {
+                step.subtask_id.clone_from(former);
+            }
         });
+        let former: BTreeSet<String> = ids.into_values().chain(known).collect();
+        remove_second_wiring_steps(&mut planned.steps, &former);
     }
     Ok(answer)
+}
+
+/// Removes wiring steps that a dry run added although a former step leads to the same task. It does so if others
+/// have removed the answer and have left its step, which is then no wiring step.
+fn remove_second_wiring_steps(steps: &mut Vec<Step>, former: &BTreeSet<String>) {
+    let is_former = |step: &&Step| former.contains(&step.guid);
+    let targets = steps.iter().filter(is_former);
+    let targets: BTreeSet<String> = targets.map(|step| step.subtask_id.clone()).collect();
+    steps.retain(|step| {
+        step.link.is_empty() || is_former(&step) || !targets.contains(&step.subtask_id)
+    });
+    for managed in steps.iter_mut().flat_map(managed_documents_mut) {
+        remove_second_wiring_steps(&mut managed.steps, former);
+    }
 }
 
 /// The ids of the steps at every depth.
@@ -209,7 +229,8 @@ pub(super) fn guids(guide: &TaskDocument) -> BTreeSet<String> {
     steps.map(|step| step.guid.clone()).collect()
 }
 
-/// Maps the ids that a dry run generated for steps without an id to the ids of the base.
+/// Maps the ids that a dry run generated for steps, and for the tasks that wiring steps lead to, to the ids of
+/// the base.
 fn add_former_ids(
     sent: &TaskDocument,
     of_base: &TaskDocument,
@@ -219,8 +240,14 @@ fn add_former_ids(
     let steps = of_base.steps.iter().zip(pairs(sent, planned));
     for (former, (sent, planned)) in steps {
         let Some(planned) = planned else { continue };
-        if sent.guid.is_empty() && !former.guid.is_empty() {
-            ids.insert(planned.guid.clone(), former.guid.clone());
+        let mut add = |planned: &str, former: &str| {
+            if !former.is_empty() && !planned.eq_ignore_ascii_case(former) {
+                ids.insert(planned.to_owned(), former.to_owned());
+            }
+        };
+        add(&planned.guid, &former.guid);
+        if sent.subtask_id == former.subtask_id {
+            add(&planned.subtask_id, &former.subtask_id);
         }
         for (value, managed) in managed_documents(former) {
             let [sent, planned] = [sent, planned].map(|it| managed_document(it, &value.key));
