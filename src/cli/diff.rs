@@ -73,8 +73,8 @@ pub(super) async fn diff(
         }
         (GuideArg::File(_), Some(_), _) | (GuideArg::Stored(_), _, Some(_)) => {
             return Err(CliError::Argument(
-                "diff compares one document with the guide that it would change, or a revision \
-                 with another state of its guide; --absent-steps is only for documents"
+                "diff compares one document, possibly with --absent-steps, with the guide that it \
+                 would change, or a revision with another state of its guide"
                     .to_owned(),
             ));
         }

@@ -243,9 +243,12 @@ fn task(id: &str, violations: &mut Violations) -> Option<TaskId> {
 
 /// The number or alias of a revision.
 fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
-    let otherwise = "is neither the number of a revision, in decimal digits, nor an alias of \
-                     `a-z 0-9 . _ -`";
-    field.parsed(text, RevisionName::parse(text), otherwise)
+    let max = RevisionAlias::MAX;
+    let otherwise = format!(
+        "is neither the number of a revision, in decimal digits, nor an alias: 1 to {max} characters \
+         of `a-z 0-9 . _ -`, the first a letter"
+    );
+    field.parsed(text, RevisionName::parse(text), &otherwise)
 }
 
 fn alias(text: &str, mut field: Field<'_>) -> Option<RevisionAlias> {
