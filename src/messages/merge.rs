@@ -85,9 +85,18 @@ fn merge_guides<'g>(
     };
     let mut task: Task = merger.fields(&TASK, [base, ours, theirs].map(encoded_task));
     task.translations.retain(|_, it| *it != Default::default());
+    let mut steps = merger.steps(&base.steps, &ours.steps, &theirs.steps);
+    // Ours may have new wiring steps for answers that theirs has removed or unlinked.
+    let managed = steps.iter().flat_map(managed_documents);
+    let links: BTreeSet<String> = managed.map(|(value, _)| value.link.clone()).collect();
+    let in_theirs = indexes(&theirs.steps);
+    steps.retain(|step| {
+        let is_in_theirs = in_theirs.contains_key(step.guid.as_str());
+        step.link.is_empty() || is_in_theirs || links.contains(&step.link)
+    });
     TaskDocument {
         task: Some(task),
-        steps: merger.steps(&base.steps, &ours.steps, &theirs.steps),
+        steps,
     }
 }
 
