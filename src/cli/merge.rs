@@ -209,8 +209,8 @@ pub(super) async fn planned(
     Ok(answer)
 }
 
-/// Removes wiring steps that a dry run added although a former step leads to the same task. It does so if others
-/// have removed the answer and have left its step, which is then no wiring step.
+/// Removes wiring steps that a dry run added although a former step leads to the same task. This happens if
+/// others have removed an answer but left its step, which is then an ordinary subtask step.
 fn remove_second_wiring_steps(steps: &mut Vec<Step>, former: &BTreeSet<String>) {
     let is_former = |step: &&Step| former.contains(&step.guid);
     let targets = steps.iter().filter(is_former);
@@ -246,6 +246,7 @@ fn add_former_ids(
             }
         };
         add(&planned.guid, &former.guid);
+        // Other ids were replaced by those of the account before the dry run.
         if sent.subtask_id == former.subtask_id {
             add(&planned.subtask_id, &former.subtask_id);
         }

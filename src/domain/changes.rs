@@ -42,7 +42,7 @@ pub struct Changes {
     /// of the task or step after the write.
     pub translated_from: TranslatedFrom,
     pub history: Option<HistoryChange>,
-    /// The task that an import or a restore changes. The guide before it is kept in a revision of this task.
+    /// The task that an import or a restore changes. A revision of this task has the guide as it was before.
     pub replaced: Option<TaskId>,
     /// The tasks of a guide that the write publishes. A revision stores it in its state after the write.
     pub guide_to_keep: Vec<TaskId>,

@@ -180,7 +180,7 @@ impl DocumentSet {
             let setters = self.setters.get(&variable.name).into_iter().flatten();
             let (own, elsewhere): (Vec<_>, Vec<_>) =
                 setters.partition(|(task, _)| inside.contains(task));
-            // A variable that this guide sets is assumed to be set by no guide without a document.
+            // Guides without a document are assumed not to set the variables of this guide.
             let is_known = knows_all || !own.is_empty();
             let list = elsewhere.into_iter().map(|(_, setter)| setter.clone());
             let outside = Outside {

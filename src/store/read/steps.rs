@@ -178,6 +178,7 @@ struct StepPage {
 struct StepRow(step::Model);
 
 impl StepRow {
+    /// The number of columns that are read.
     const COLUMNS: usize = 26;
 }
 
