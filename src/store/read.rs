@@ -23,7 +23,7 @@ mod validation;
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter,
+    ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, FromQueryResult, QueryFilter,
     QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
 use tokio::sync::OwnedSemaphorePermit;
@@ -119,11 +119,13 @@ pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult>(
     for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
         let rows = rows.clone().filter(column.is_in(ids.iter().copied()));
         let rows = scope.db.query_all(&rows.into_query()).await?;
-        let decode = |row| R::from_query_result(&row, "");
-        let rows = run_by_weight(rows.len(), || {
-            rows.into_iter().map(decode).collect::<Result<Vec<R>, _>>()
-        });
-        read.extend(rows?);
+        read.reserve(rows.len());
+        run_by_weight(rows.len(), || {
+            rows.into_iter().try_for_each(|row| {
+                read.push(R::from_query_result(&row, "")?);
+                Ok::<_, DbErr>(())
+            })
+        })?;
     }
     Ok(read)
 }

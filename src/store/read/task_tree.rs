@@ -114,15 +114,18 @@ fn add_outdated(
 /// A task with its steps, without the tasks that it manages.
 fn build_tree(task: TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
     let ids = steps.iter().map(|(step, _)| StepId(step.guid)).collect();
-    let steps = steps.into_iter().map(read_step);
-    let steps = steps.collect::<Result<Vec<_>, StoreError>>()?;
-    let places = steps.iter().map(|(step, place)| (step.guid, *place));
-    Ok(TaskTree {
+    let mut tree = TaskTree {
         task: read_task(task, ids)?,
-        places: places.collect(),
-        steps: steps.into_iter().map(|(step, _)| step).collect(),
+        steps: Vec::with_capacity(steps.len()),
+        places: BTreeMap::new(),
         managed: BTreeMap::new(),
-    })
+    };
+    for rows in steps {
+        let (step, place) = read_step(rows)?;
+        tree.places.insert(step.guid, place);
+        tree.steps.push(step);
+    }
+    Ok(tree)
 }
 
 /// The trees of the tasks that a task manages, or of the roots.

@@ -110,8 +110,17 @@ impl Tx<'_> {
 
     /// Also selects when the guide of each step was last known to be kept.
     pub fn select_step_kept_ts(&self, steps: Select<step::Entity>) -> Select<step::Entity> {
+        self.select_kept_ts(steps, step_kept_ts(self.scope()))
+    }
+
+    /// The same for a statement that joins the task of each step.
+    pub fn select_joined_kept_ts(&self, steps: Select<step::Entity>) -> Select<step::Entity> {
+        self.select_kept_ts(steps, kept_ts())
+    }
+
+    fn select_kept_ts(&self, steps: Select<step::Entity>, kept: Expr) -> Select<step::Entity> {
         let kept = if self.makes_checkpoints() {
-            step_kept_ts(self.scope())
+            kept
         } else {
             Expr::value(None::<i64>)
         };

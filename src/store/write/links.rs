@@ -53,13 +53,14 @@ impl Tx<'_> {
     /// tasks, or does not exist.
     pub async fn lock_simple_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.small_step(guid).filter(manages_none());
+        let step = self.select_step_kept_ts(step);
         self.read_locked_step(self.locked(step, Column::Guid)).await
     }
 
     /// Locks and reads a step that is not large and may manage tasks; `managed` stays empty.
     pub async fn lock_small_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
-        let step = self.locked(self.small_step(guid), Column::Guid);
-        self.read_locked_step(step).await
+        let step = self.select_step_kept_ts(self.small_step(guid));
+        self.read_locked_step(self.locked(step, Column::Guid)).await
     }
 
     /// Locks the task of a step, then the step, and reads the step. `None` if it is large, manages tasks,
@@ -69,7 +70,8 @@ impl Tx<'_> {
         guid: StepId,
     ) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.small_step(guid).filter(manages_none());
-        let mut step = step.join(JoinType::InnerJoin, Relation::Task.def());
+        let step = step.join(JoinType::InnerJoin, Relation::Task.def());
+        let mut step = self.select_joined_kept_ts(step);
         if self.backend() == DbBackend::Postgres {
             // PostgreSQL locks the rows of the tables in this order.
             let tables = [task::Entity.table_ref(), Entity.table_ref()];
@@ -84,11 +86,11 @@ impl Tx<'_> {
             .filter(steps::step_bytes().lte(LARGE_BYTES))
     }
 
+    /// Runs a statement that locks a step and selects when its guide was last known to be kept.
     async fn read_locked_step(
         &self,
         step: Select<Entity>,
     ) -> Result<Option<StepSnapshot>, StoreError> {
-        let step = self.select_step_kept_ts(step);
         let rows: Vec<StepWithKeptTs> = step.into_model().all(self.db()).await?;
         let rows = rows.into_iter().map(|row| {
             self.note_kept_ts(TaskId(row.step.task), row.kept_ts);
