@@ -134,7 +134,7 @@ impl Store {
         metrics.measure(&mut connections.pools.reader);
         Ok(Self {
             inner: Arc::new(Inner {
-                writers: Writers::start(&connections, &metrics),
+                writers: Writers::new(&connections, &metrics),
                 connections,
                 options,
                 feed_waits: Arc::default(),

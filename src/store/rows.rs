@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     domain::{
         external_id::ExternalId,
-        ids::{AccountId, ProductId, StepId, TaskId},
+        ids::{ProductId, StepId, TaskId},
         task::Published,
         translation_work::SourceDigest,
     },
@@ -51,10 +51,6 @@ pub fn read_digest(bytes: Vec<u8>, column: &'static str) -> Result<SourceDigest,
 
 fn read_published(number: i32) -> Result<Published, StoreError> {
     Published::new(number).ok_or(StoreError::Corrupt("published"))
-}
-
-fn read_account(id: &str) -> Result<AccountId, StoreError> {
-    AccountId::parse(id).ok_or(StoreError::Corrupt("account_id"))
 }
 
 fn read_external_id(id: Option<String>) -> Result<Option<ExternalId>, StoreError> {

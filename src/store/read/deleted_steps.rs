@@ -14,7 +14,7 @@ use crate::{
     domain::{
         Result,
         history::{DeletedBy, TranslatedFrom},
-        ids::{StepId, TaskId},
+        ids::{AccountId, StepId, TaskId},
         page::{Page, PageSize},
         step::DeletedStep,
         time::Timestamp,
@@ -76,7 +76,10 @@ pub async fn find(
         );
         translated_from.steps.insert((guid, language), source);
     }
-    Ok(Some((read(row, translations)?, translated_from)))
+    Ok(Some((
+        read(scope.account, row, translations)?,
+        translated_from,
+    )))
 }
 
 fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<Entity> {
@@ -98,10 +101,11 @@ async fn with_translations(
 }
 
 fn read(
+    account: &AccountId,
     row: DeletedStepRow,
     translations: Vec<step_translation::Model>,
 ) -> Result<DeletedStep, StoreError> {
-    let (step, _) = read_step((row.step, translations))?;
+    let (step, _) = read_step(account, (row.step, translations))?;
     Ok(DeletedStep {
         step,
         deleted: DeletedBy {
@@ -145,7 +149,7 @@ impl Account {
             let rows = rows.limit(fitting as u64).into_model().all(scope.db);
             let items = with_translations(scope, rows.await?, Bodies::Skip).await?;
             let items = items.into_iter();
-            let items = items.map(|(row, translations)| read(row, translations));
+            let items = items.map(|(row, translations)| read(scope.account, row, translations));
             Ok(Page {
                 items: items.collect::<Result<_, _>>()?,
                 more: sizes.len() > fitting,

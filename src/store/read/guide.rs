@@ -7,8 +7,7 @@ use std::{
 };
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbErr, FromQueryResult, PartialModelTrait, QueryFilter,
-    QueryOrder, QueryResult, QuerySelect, Select, sea_query::Expr,
+    ColumnTrait, ConnectionTrait, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, Select,
 };
 use uuid::Uuid;
 
@@ -16,7 +15,7 @@ use super::{
     LARGE_BYTES, group_by_id,
     outside_uses::{OutsideUses, find_outside_uses},
     read_by_ids,
-    steps::{self, Bodies, steps_by_subtask},
+    steps::{self, Bodies, StepRow, steps_by_subtask},
     tasks::{self, TaskSize, find_tasks_named, task_sizes},
 };
 use crate::{
@@ -29,7 +28,7 @@ use crate::{
             MAX_SUBTASK_LEVELS, Outside, SourceTasks, StopSignal, TranslationState, guide_weight,
             plan_tasks, refer_to_documents,
         },
-        ids::TaskId,
+        ids::{AccountId, TaskId},
         import::{Absent, Document, ImportContext, plan},
         step::ReferencedTask,
         translation::Language,
@@ -162,67 +161,11 @@ impl Account {
     }
 }
 
-/// A step's row without bodies and the columns that no analysis uses. Columns are read by position,
-/// which takes less time than by name.
-struct AnalyzedStep(step::Model);
-
-impl AnalyzedStep {
-    fn select(scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
-        use step::Column;
-        let has_body: Expr = Expr::case(Column::Body.is_not_null(), "").into();
-        scope
-            .find::<step::Entity>()
-            .select_only()
-            .columns([
-                Column::AccountId,
-                Column::Guid,
-                Column::Task,
-                Column::Kind,
-                Column::ProductId,
-                Column::Title,
-                Column::Published,
-                Column::SubtaskId,
-                Column::SubtaskPid,
-                Column::IsLink,
-                Column::Size,
-                Column::BodySize,
-                Column::RestDigest,
-                Column::LanguageCount,
-                Column::Version,
-                Column::ModifiedTs,
-                Column::Content,
-            ])
-            .expr(has_body)
-            .order_by_asc(Column::Position)
-    }
-}
-
-impl FromQueryResult for AnalyzedStep {
-    fn from_query_result(row: &QueryResult, _prefix: &str) -> Result<Self, DbErr> {
-        let mut positions = 0..;
-        let mut next = || positions.next().unwrap_or_default();
-        Ok(Self(step::Model {
-            account_id: row.try_get_by_index(next())?,
-            guid: row.try_get_by_index(next())?,
-            task: row.try_get_by_index(next())?,
-            kind: row.try_get_by_index(next())?,
-            product_id: row.try_get_by_index(next())?,
-            title: row.try_get_by_index(next())?,
-            published: row.try_get_by_index(next())?,
-            subtask_id: row.try_get_by_index(next())?,
-            subtask_pid: row.try_get_by_index(next())?,
-            is_link: row.try_get_by_index(next())?,
-            size: row.try_get_by_index(next())?,
-            body_size: row.try_get_by_index(next())?,
-            rest_digest: row.try_get_by_index(next())?,
-            language_count: row.try_get_by_index(next())?,
-            version: row.try_get_by_index(next())?,
-            modified_ts: row.try_get_by_index(next())?,
-            content: row.try_get_by_index(next())?,
-            body: row.try_get_by_index(next())?,
-            ..step::Model::default()
-        }))
-    }
+/// The steps in order, with a mark instead of each body.
+fn steps_without_bodies(scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+    let steps = scope.find::<step::Entity>();
+    let steps = steps.order_by_asc(step::Column::Position);
+    StepRow::select(steps, Bodies::Mark)
 }
 
 /// The stored tasks of a guide before they are read.
@@ -236,7 +179,7 @@ struct FoundTasks {
     bytes: usize,
     /// Tasks and steps that are read already because they are few and small, as in most guides.
     small_tasks: Vec<task::Model>,
-    small_steps: Vec<AnalyzedStep>,
+    small_steps: Vec<StepRow>,
     /// The tasks of these steps.
     with_small_steps: BTreeSet<Uuid>,
 }
@@ -306,14 +249,12 @@ impl FoundTasks {
         self.with_steps.extend(&tasks);
         if self.has_room_for(count) {
             let small = step::Column::Size.lte(MAX_SMALL_ROW_BYTES);
-            let steps = AnalyzedStep::select(scope).filter(small);
+            let steps = steps_without_bodies(scope).filter(small);
             let task = step::Column::Task;
-            let steps: Vec<AnalyzedStep> =
+            let steps: Vec<StepRow> =
                 read_by_ids(scope, steps, task, tasks.iter().copied()).await?;
             if steps.len() == count {
-                let found = steps
-                    .iter()
-                    .map(|AnalyzedStep(it)| (it.subtask_id, it.size));
+                let found = steps.iter().map(|StepRow(it)| (it.subtask_id, it.size));
                 let found = found.collect();
                 self.small_steps.extend(steps);
                 self.with_small_steps.extend(tasks);
@@ -359,24 +300,29 @@ impl FoundTasks {
         let tasks = tasks::find_rows(scope, &Vec::from_iter(self.ids), self.small_tasks).await?;
         let mut steps = self.small_steps;
         let unread = self.with_steps.difference(&self.with_small_steps);
-        let rows = AnalyzedStep::select(scope);
+        let rows = steps_without_bodies(scope);
         steps.extend(read_by_ids(scope, rows, step::Column::Task, unread.copied()).await?);
-        let steps = steps.into_iter().map(|AnalyzedStep(row)| row).collect();
+        let steps = steps.into_iter().map(|StepRow(row)| row).collect();
         let steps = steps::with_translations(scope, steps, Bodies::Mark).await?;
         let mut steps = group_by_id(steps, |(step, _)| step.task);
         let tasks = tasks.into_iter().map(|rows| {
             let guid = rows.0.guid;
             let steps = self.with_steps.contains(&guid).then(|| {
                 let steps = steps.remove(&guid).unwrap_or_default();
-                steps.into_iter().map(guide_step).collect()
+                let steps = steps.into_iter();
+                steps.map(|rows| guide_step(scope.account, rows)).collect()
             });
-            Ok((TaskId(guid), guide_task(rows, steps.transpose()?)?))
+            Ok((
+                TaskId(guid),
+                guide_task(scope.account, rows, steps.transpose()?)?,
+            ))
         });
         tasks.collect()
     }
 }
 
 fn guide_task(
+    account: &AccountId,
     (row, translations): TaskRows,
     steps: Option<Vec<GuideStep>>,
 ) -> Result<GuideTask, StoreError> {
@@ -391,11 +337,14 @@ fn guide_task(
     Ok(GuideTask {
         translations: states.collect(),
         steps,
-        ..read_task((row, translations), Vec::new())?.into()
+        ..read_task(account, (row, translations), Vec::new())?.into()
     })
 }
 
-fn guide_step((mut row, mut translations): StepRows) -> Result<GuideStep, StoreError> {
+fn guide_step(
+    account: &AccountId,
+    (mut row, mut translations): StepRows,
+) -> Result<GuideStep, StoreError> {
     let states = translations.iter_mut().map(|translation| {
         let state = TranslationState {
             has_body: translation.body.take().is_some(),
@@ -408,6 +357,6 @@ fn guide_step((mut row, mut translations): StepRows) -> Result<GuideStep, StoreE
         translations: states.collect(),
         has_body: row.body.take().is_some(),
         body_bytes: usize::try_from(row.body_size).unwrap_or(usize::MAX),
-        ..read_step((row, translations))?.0.into()
+        ..read_step(account, (row, translations))?.0.into()
     })
 }

@@ -23,7 +23,10 @@ use crate::{
     store::{
         Account,
         account::Scope,
-        entity::{step, step_translation, task},
+        entity::{
+            step::{self, Column, Entity},
+            step_translation, task,
+        },
         error::StoreError,
         rows::{StepRows, read_step},
     },
@@ -51,25 +54,101 @@ impl Bodies {
         }
     }
 
+    /// What is read of a step's body.
+    fn step_body(self) -> Expr {
+        match self {
+            Self::Read => Column::Body.into_expr(),
+            Self::Skip => Expr::cust("NULL"),
+            Self::Mark => Expr::case(Column::Body.is_not_null(), "").into(),
+        }
+    }
+
     /// The bytes of what is read of a step.
     pub fn step_bytes(self) -> Expr {
         match self {
             Self::Read => step_bytes(),
-            Self::Skip | Self::Mark => step::Column::Size.into_expr(),
+            Self::Skip | Self::Mark => Column::Size.into_expr(),
         }
     }
 }
 
 /// The bytes of a step with all of its texts.
 pub fn step_bytes() -> Expr {
-    step::Column::Size
-        .into_expr()
-        .add(step::Column::BodySize.into_expr())
+    Column::Size.into_expr().add(Column::BodySize.into_expr())
 }
 
-fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<step::Entity> {
-    let is_step = step::Column::Guid.eq(guid.0);
-    scope.find::<step::Entity>().filter(is_step)
+/// What reads and analyses need of a step's row. Columns are read by position. SeaORM reads them by name,
+/// which takes a tenth of the time of a call that reads a hundred steps.
+pub struct StepRow(pub step::Model);
+
+/// Defines the columns that are read before `content` and `body`.
+macro_rules! read_by_position {
+    ($($column:ident => $field:ident),* $(,)?) => {
+        impl StepRow {
+            const COLUMNS: &[Column] = &[$(Column::$column),*];
+        }
+
+        impl FromQueryResult for StepRow {
+            fn from_query_result(row: &QueryResult, _prefix: &str) -> Result<Self, DbErr> {
+                let mut positions = 0..;
+                let mut next = || positions.next().unwrap_or_default();
+                Ok(Self(step::Model {
+                    $($field: row.try_get_by_index(next())?,)*
+                    content: row.try_get_by_index(next())?,
+                    body: row.try_get_by_index(next())?,
+                    ..step::Model::default()
+                }))
+            }
+        }
+    };
+}
+
+read_by_position! {
+    Guid => guid,
+    Task => task,
+    Position => position,
+    Kind => kind,
+    ProductId => product_id,
+    Title => title,
+    ExternalId => external_id,
+    Published => published,
+    SubtaskId => subtask_id,
+    SubtaskPid => subtask_pid,
+    SubtaskExternalId => subtask_external_id,
+    IsLink => is_link,
+    Size => size,
+    BodySize => body_size,
+    RestDigest => rest_digest,
+    LanguageCount => language_count,
+    Version => version,
+    DirtyRecord => dirty_record,
+    CreatedTs => created_ts,
+    ModifiedTs => modified_ts,
+}
+
+impl StepRow {
+    /// How many columns are read.
+    const COUNT: usize = Self::COLUMNS.len() + 2;
+
+    /// Selects what is read of steps.
+    pub fn select(steps: Select<Entity>, bodies: Bodies) -> Select<Entity> {
+        Self::select_as(steps, Column::Content.into_expr(), bodies.step_body())
+    }
+
+    /// The same with other expressions for the content and the body.
+    fn select_as(steps: Select<Entity>, content: Expr, body: Expr) -> Select<Entity> {
+        let columns = Self::COLUMNS.iter().copied();
+        steps
+            .select_only()
+            .columns(columns)
+            .expr(content)
+            .expr(body)
+    }
+}
+
+fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<Entity> {
+    let is_step = Column::Guid.eq(guid.0);
+    scope.find::<Entity>().filter(is_step)
 }
 
 /// The row of a step.
@@ -79,7 +158,7 @@ pub async fn find_row(
     bodies: Bodies,
     max_bytes: MaxBytes,
 ) -> Result<Option<step::Model>, StoreError> {
-    let row = bodies.select(by_id(scope, guid), step::Column::Body);
+    let row = bodies.select(by_id(scope, guid), Column::Body);
     find_within(scope, row, bodies.step_bytes(), max_bytes).await
 }
 
@@ -91,7 +170,9 @@ pub async fn find(
 ) -> Result<Option<(Step, Place)>, StoreError> {
     let row = find_row(scope, guid, Bodies::Read, max_bytes).await?;
     let mut rows = with_translations(scope, Vec::from_iter(row), Bodies::Read).await?;
-    rows.next().map(read_step).transpose()
+    rows.next()
+        .map(|rows| read_step(scope.account, rows))
+        .transpose()
 }
 
 /// Adds the translations of steps to their rows. The caller ensures that both are of one state.
@@ -114,10 +195,10 @@ pub async fn find_rows(
     scope: Scope<'_, impl ConnectionTrait>,
     tasks: &[Uuid],
 ) -> Result<BTreeMap<Uuid, Vec<StepRows>>, StoreError> {
-    let rows = scope.find::<step::Entity>();
-    let rows = rows.order_by_asc(step::Column::Position);
+    let rows = scope.find::<Entity>().order_by_asc(Column::Position);
+    let rows = StepRow::select(rows, Bodies::Read);
     let tasks = tasks.iter().copied();
-    let rows = read_by_ids(scope, rows, step::Column::Task, tasks).await?;
+    let rows = read_by_ids(scope, rows, Column::Task, tasks).await?;
     let rows = rows.into_iter().map(|StepRow(row)| row).collect();
     let rows = with_translations(scope, rows, Bodies::Read).await?;
     Ok(group_by_id(rows, |(step, _)| step.task))
@@ -138,12 +219,12 @@ pub async fn steps_by_subtask(
     bodies: Bodies,
 ) -> Result<Vec<StepsBySubtask>, StoreError> {
     let steps = scope
-        .find::<step::Entity>()
+        .find::<Entity>()
         .select_only()
-        .column(step::Column::SubtaskId)
+        .column(Column::SubtaskId)
         .expr_as(bodies.step_bytes().sum().cast_as("bigint"), "bytes")
-        .group_by(step::Column::SubtaskId);
-    read_by_ids(scope, steps, step::Column::Task, tasks.iter().copied()).await
+        .group_by(Column::SubtaskId);
+    read_by_ids(scope, steps, Column::Task, tasks.iter().copied()).await
 }
 
 /// The order epoch of a task. Fails with [`Error::NotFound`] if there is no such task.
@@ -173,50 +254,6 @@ struct StepPage {
     size: PageSize,
 }
 
-/// A row of a step, whose columns are read by position. SeaORM reads columns by name, which takes a
-/// tenth of the time of a call that reads a hundred steps.
-struct StepRow(step::Model);
-
-impl StepRow {
-    /// The number of columns that are read.
-    const COLUMNS: usize = 26;
-}
-
-impl FromQueryResult for StepRow {
-    fn from_query_result(row: &QueryResult, _prefix: &str) -> Result<Self, DbErr> {
-        let mut positions = 0..;
-        let mut next = || positions.next().unwrap_or_default();
-        Ok(Self(step::Model {
-            account_id: row.try_get_by_index(next())?,
-            guid: row.try_get_by_index(next())?,
-            task: row.try_get_by_index(next())?,
-            position: row.try_get_by_index(next())?,
-            kind: row.try_get_by_index(next())?,
-            product_id: row.try_get_by_index(next())?,
-            title: row.try_get_by_index(next())?,
-            external_id: row.try_get_by_index(next())?,
-            published: row.try_get_by_index(next())?,
-            subtask_id: row.try_get_by_index(next())?,
-            subtask_pid: row.try_get_by_index(next())?,
-            subtask_external_id: row.try_get_by_index(next())?,
-            is_link: row.try_get_by_index(next())?,
-            manages_tasks: row.try_get_by_index(next())?,
-            size: row.try_get_by_index(next())?,
-            body_size: row.try_get_by_index(next())?,
-            rest_digest: row.try_get_by_index(next())?,
-            language_count: row.try_get_by_index(next())?,
-            version: row.try_get_by_index(next())?,
-            dirty_record: row.try_get_by_index(next())?,
-            listed: row.try_get_by_index(next())?,
-            indexed: row.try_get_by_index(next())?,
-            created_ts: row.try_get_by_index(next())?,
-            modified_ts: row.try_get_by_index(next())?,
-            content: row.try_get_by_index(next())?,
-            body: row.try_get_by_index(next())?,
-        }))
-    }
-}
-
 /// A row with a step of a page.
 struct ListedStep {
     step: step::Model,
@@ -226,20 +263,20 @@ struct ListedStep {
 impl FromQueryResult for ListedStep {
     fn from_query_result(row: &QueryResult, prefix: &str) -> Result<Self, DbErr> {
         let StepRow(step) = StepRow::from_query_result(row, prefix)?;
-        let order_epoch = row.try_get_by_index(StepRow::COLUMNS)?;
+        let order_epoch = row.try_get_by_index(StepRow::COUNT)?;
         Ok(Self { step, order_epoch })
     }
 }
 
 impl StepPage {
     /// The steps of this page and of later ones, in their order.
-    fn steps(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+    fn steps(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<Entity> {
         let after = self.after.map_or(i64::MIN, |after| after.place.0);
-        self.bodies
-            .select(scope.find::<step::Entity>(), step::Column::Body)
-            .filter(step::Column::Task.eq(self.task.0))
-            .filter(step::Column::Position.gt(after))
-            .order_by_asc(step::Column::Position)
+        scope
+            .find::<Entity>()
+            .filter(Column::Task.eq(self.task.0))
+            .filter(Column::Position.gt(after))
+            .order_by_asc(Column::Position)
     }
 
     /// A step with more bytes may make the page large.
@@ -255,19 +292,14 @@ impl StepPage {
         limit: u64,
         max_bytes: i64,
     ) -> Result<Vec<ListedStep>, StoreError> {
-        use step::Column;
-        let fits = || self.bodies.step_bytes().lte(max_bytes);
-        let content = Expr::case(fits(), Column::Content.into_expr()).finally("{}");
+        let fits = self.bodies.step_bytes().lte(max_bytes);
+        let content = Expr::case(fits.clone(), Column::Content.into_expr()).finally("{}");
         let body = match self.bodies {
-            Bodies::Read => Expr::case(fits(), Column::Body.into_expr()).into(),
-            Bodies::Skip | Bodies::Mark => Expr::cust("NULL"),
+            Bodies::Read => Expr::case(fits, Column::Body.into_expr()).into(),
+            bodies => bodies.step_body(),
         };
-        let rows = self
-            .steps(scope)
-            .select_except([Column::Content, Column::Body])
-            .expr_as(content, "content")
-            .expr_as(body, "body")
-            .expr_as(order_epoch(scope, self.task).into_query(), "order_epoch")
+        let rows = StepRow::select_as(self.steps(scope), content.into(), body)
+            .expr(order_epoch(scope, self.task).into_query())
             .limit(limit)
             .into_model()
             .all(scope.db);
@@ -310,7 +342,7 @@ impl StepPage {
         let steps = rows.items.into_iter().map(|row| row.step).collect();
         let steps = with_translations(scope, steps, self.bodies).await?;
         let items = steps.map(|rows| {
-            let (step, place) = read_step(rows)?;
+            let (step, place) = read_step(scope.account, rows)?;
             Ok((step, StepCursor { epoch, place }))
         });
         Ok(Page {
@@ -326,14 +358,15 @@ impl Account {
         let scope = self.reader();
         let small = by_id(scope, guid)
             .filter(step_bytes().lte(LARGE_BYTES))
-            .filter(step::Column::LanguageCount.eq(0))
+            .filter(Column::LanguageCount.eq(0));
+        let small = StepRow::select(small, Bodies::Read)
             .into_model()
             .all(scope.db)
             .await
             .map_err(StoreError::from)?
             .pop();
         let found = match small {
-            Some(StepRow(row)) => Some(read_step((row, Vec::new()))?),
+            Some(StepRow(row)) => Some(read_step(scope.account, (row, Vec::new()))?),
             None => {
                 self.read_snapshot(|snapshot, max_bytes| async move {
                     find(snapshot.scope(), guid, max_bytes).await

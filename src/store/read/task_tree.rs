@@ -15,7 +15,7 @@ use crate::{
     domain::{
         Error, Result, SizedResource,
         history::TranslatedFrom,
-        ids::{StepId, TaskId},
+        ids::{AccountId, StepId, TaskId},
         import::TaskTree,
         translation::Language,
     },
@@ -75,7 +75,7 @@ pub async fn read_trees(
             by_parent
                 .entry(parent)
                 .or_default()
-                .push(build_tree(task, steps)?);
+                .push(build_tree(scope.account, task, steps)?);
         }
     }
     Ok((trees_below(None, &mut by_parent), outdated))
@@ -112,16 +112,20 @@ fn add_outdated(
 }
 
 /// A task with its steps, without the tasks that it manages.
-fn build_tree(task: TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
+fn build_tree(
+    account: &AccountId,
+    task: TaskRows,
+    steps: Vec<StepRows>,
+) -> Result<TaskTree, StoreError> {
     let ids = steps.iter().map(|(step, _)| StepId(step.guid)).collect();
     let mut tree = TaskTree {
-        task: read_task(task, ids)?,
+        task: read_task(account, task, ids)?,
         steps: Vec::with_capacity(steps.len()),
         places: BTreeMap::new(),
         managed: BTreeMap::new(),
     };
     for rows in steps {
-        let (step, place) = read_step(rows)?;
+        let (step, place) = read_step(account, rows)?;
         tree.places.insert(step.guid, place);
         tree.steps.push(step);
     }

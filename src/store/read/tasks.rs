@@ -17,7 +17,7 @@ use crate::{
     domain::{
         Error, Result,
         external_id::ExternalId,
-        ids::{StepId, TaskId},
+        ids::{AccountId, StepId, TaskId},
         page::{Page, PageSize},
         size::STEP_ID_BYTES,
         task::{Task, TaskFilter},
@@ -121,7 +121,9 @@ async fn read_rows(
     rows: Vec<TaskRow>,
 ) -> Result<Vec<Task>, StoreError> {
     let rows = with_translations(scope, rows, |row| &row.task).await?;
-    rows.into_iter().map(TaskRow::read).collect()
+    rows.into_iter()
+        .map(|rows| TaskRow::read(scope.account, rows))
+        .collect()
 }
 
 /// The size of a task.
@@ -185,12 +187,15 @@ async fn with_translations<R>(
 }
 
 impl TaskRow {
-    fn read((row, translations): (Self, Vec<task_translation::Model>)) -> Result<Task, StoreError> {
+    fn read(
+        account: &AccountId,
+        (row, translations): (Self, Vec<task_translation::Model>),
+    ) -> Result<Task, StoreError> {
         let ids = row.step_ids.as_deref().unwrap_or_default();
         let ids = ids.split(',').filter(|id| !id.is_empty());
         let steps = ids.map(|id| valid(Uuid::try_parse(id), "guid").map(StepId));
         let steps = steps.collect::<Result<_, _>>()?;
-        read_task((row.task, translations), steps)
+        read_task(account, (row.task, translations), steps)
     }
 }
 
@@ -280,7 +285,7 @@ impl Account {
             .map_err(StoreError::from)?
             .pop();
         let found = match small {
-            Some(row) => Some(TaskRow::read((row, Vec::new()))?),
+            Some(row) => Some(TaskRow::read(scope.account, (row, Vec::new()))?),
             None => {
                 self.read_snapshot(|snapshot, max_bytes| async move {
                     find(snapshot.scope(), guid, max_bytes).await

@@ -2,16 +2,14 @@ use sea_orm::{ActiveValue::NotSet, IntoActiveModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{
-    read_account, read_external_id, read_product, read_published, read_step_translation, valid,
-};
+use super::{read_external_id, read_product, read_published, read_step_translation, valid};
 use crate::{
     domain::{
         Error,
         dependency::Group,
         external_id::ExternalId,
         feedback::Feedback,
-        ids::{StepId, TaskId},
+        ids::{AccountId, StepId, TaskId},
         order::Place,
         row_version::RowVersion,
         size::{StepSize, stored_count},
@@ -53,8 +51,11 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// The row of a step with the rows of its translations.
 pub type StepRows = (step::Model, Vec<step_translation::Model>);
 
-/// A step, and its place in the task.
-pub fn read_step((row, translations): StepRows) -> Result<(Step, Place), StoreError> {
+/// A step of the account, and its place in the task.
+pub fn read_step(
+    account: &AccountId,
+    (row, translations): StepRows,
+) -> Result<(Step, Place), StoreError> {
     let Json(fields) = row.content;
     let step_type = StepType::from_repr(row.kind).ok_or(StoreError::Corrupt("kind"))?;
     let cost = Cost::new(fields.cost).ok_or(StoreError::Corrupt("cost"))?;
@@ -68,7 +69,7 @@ pub fn read_step((row, translations): StepRows) -> Result<(Step, Place), StoreEr
     let kind = StepKind::new(step_type, cost, fields.question, subtask);
     let step = Step {
         guid: StepId(row.guid),
-        account: read_account(&row.account_id)?,
+        account: account.clone(),
         task: TaskId(row.task),
         product: read_product(row.product_id)?,
         kind: kind.ok_or(StoreError::Corrupt("kind"))?,

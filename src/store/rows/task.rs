@@ -1,11 +1,9 @@
 use sea_orm::{ActiveValue::NotSet, IntoActiveModel};
 
-use super::{
-    read_account, read_external_id, read_product, read_published, read_task_translation, valid,
-};
+use super::{read_external_id, read_product, read_published, read_task_translation, valid};
 use crate::{
     domain::{
-        ids::{StepId, TaskId},
+        ids::{AccountId, StepId, TaskId},
         order::Numbering,
         row_version::RowVersion,
         size::{stored_count, task_size},
@@ -26,12 +24,16 @@ pub const KIND_LINKED: i32 = 1;
 /// The row of a task with the rows of its translations.
 pub type TaskRows = (task::Model, Vec<task_translation::Model>);
 
-/// A task with the ids of its steps in order.
-pub fn read_task((row, translations): TaskRows, steps: Vec<StepId>) -> Result<Task, StoreError> {
+/// A task of the account, with the ids of its steps in order.
+pub fn read_task(
+    account: &AccountId,
+    (row, translations): TaskRows,
+    steps: Vec<StepId>,
+) -> Result<Task, StoreError> {
     let managed = row.parent_guid.filter(|_| row.kind == KIND_LINKED);
     Ok(Task {
         guid: TaskId(row.guid),
-        account: read_account(&row.account_id)?,
+        account: account.clone(),
         name: valid(Name::parse(row.name), "name")?,
         product: read_product(row.product_id)?,
         content: TaskContent {

@@ -23,7 +23,7 @@ use crate::{
             steps::{self, Bodies},
             tasks,
         },
-        rows::{StepRows, read_step},
+        rows::read_step,
     },
 };
 
@@ -38,38 +38,31 @@ fn manages_none() -> Expr {
     Column::ManagesTasks.eq(false)
 }
 
-/// A step without the tasks that it manages.
-fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
-    let (step, place) = read_step(rows)?;
-    Ok(StepSnapshot {
-        step,
-        place,
-        managed: ManagedTasks::default(),
-    })
-}
-
 impl Tx<'_> {
     /// Locks and reads a step that is not large and manages no tasks. `None` if the step is large, manages
     /// tasks, or does not exist.
     pub async fn lock_simple_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.small_step(guid).filter(manages_none());
         let step = self.select_step_kept_ts(step);
-        self.read_locked_step(self.locked(step, Column::Guid)).await
+        let step = self.locked(step, Column::Guid);
+        self.read_locked_step(step, Bodies::Read).await
     }
 
     /// Locks and reads a step that is not large and may manage tasks; `managed` stays empty.
     pub async fn lock_small_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.select_step_kept_ts(self.small_step(guid));
-        self.read_locked_step(self.locked(step, Column::Guid)).await
+        let step = self.locked(step, Column::Guid);
+        self.read_locked_step(step, Bodies::Read).await
     }
 
-    /// Locks the task of a step, then the step, and reads the step. `None` if it is large, manages tasks,
-    /// or does not exist.
+    /// Locks the task of a step, then the step, and reads the step without bodies. `None` if it is large,
+    /// manages tasks, or does not exist.
     pub async fn lock_task_and_simple_step(
         &self,
         guid: StepId,
     ) -> Result<Option<StepSnapshot>, StoreError> {
         let step = self.small_step(guid).filter(manages_none());
+        let step = Bodies::Skip.select(step, Column::Body);
         let step = step.join(JoinType::InnerJoin, Relation::Task.def());
         let mut step = self.select_joined_kept_ts(step);
         if self.backend() == DbBackend::Postgres {
@@ -77,7 +70,7 @@ impl Tx<'_> {
             let tables = [task::Entity.table_ref(), Entity.table_ref()];
             QuerySelect::query(&mut step).lock_with_tables(LockType::Update, tables);
         }
-        self.read_locked_step(step).await
+        self.read_locked_step(step, Bodies::Skip).await
     }
 
     fn small_step(&self, guid: StepId) -> Select<Entity> {
@@ -90,15 +83,33 @@ impl Tx<'_> {
     async fn read_locked_step(
         &self,
         step: Select<Entity>,
+        bodies: Bodies,
     ) -> Result<Option<StepSnapshot>, StoreError> {
         let rows: Vec<StepWithKeptTs> = step.into_model().all(self.db()).await?;
-        let rows = rows.into_iter().map(|row| {
+        let row = rows.into_iter().next().map(|row| {
             self.note_kept_ts(TaskId(row.step.task), row.kept_ts);
             row.step
         });
-        let rows = Vec::from_iter(rows);
-        let rows = steps::with_translations(self.scope(), rows, Bodies::Read).await?;
-        rows.into_iter().next().map(unmanaged).transpose()
+        self.read_unmanaged(row, bodies).await
+    }
+
+    /// Reads the step of a row with its translations, without the tasks that it manages.
+    async fn read_unmanaged(
+        &self,
+        row: Option<step::Model>,
+        bodies: Bodies,
+    ) -> Result<Option<StepSnapshot>, StoreError> {
+        let scope = self.scope();
+        let mut rows = steps::with_translations(scope, Vec::from_iter(row), bodies).await?;
+        let Some(rows) = rows.next() else {
+            return Ok(None);
+        };
+        let (step, place) = read_step(scope.account, rows)?;
+        Ok(Some(StepSnapshot {
+            step,
+            place,
+            managed: ManagedTasks::default(),
+        }))
     }
 
     /// Locks a step with the wiring steps of the tasks that it manages, and reads it. Pass
@@ -157,8 +168,6 @@ impl Tx<'_> {
         bodies: Bodies,
     ) -> Result<Option<StepSnapshot>, StoreError> {
         let row = steps::find_row(self.scope(), guid, bodies, self.max_bytes).await?;
-        let rows = Vec::from_iter(row);
-        let rows = steps::with_translations(self.scope(), rows, bodies).await?;
-        rows.into_iter().next().map(unmanaged).transpose()
+        self.read_unmanaged(row, bodies).await
     }
 }

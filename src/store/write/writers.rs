@@ -4,10 +4,11 @@
 //! takes longer than everything else.
 
 use std::{
+    collections::VecDeque,
     panic::AssertUnwindSafe,
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -17,13 +18,13 @@ use futures_util::FutureExt;
 use opentelemetry::context::FutureExt as _;
 use sea_orm::{DatabaseTransaction, DbBackend};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
 };
 use tracing::{Instrument, Span};
 
 use super::{
-    AnyWrite, Tx,
+    AnyWrite, Tx, lock,
     transactions::{MAX_TRANSACTION_TIME, Transactions},
 };
 use crate::{
@@ -48,10 +49,19 @@ const SQLITE_MAX_GROUP: usize = 64;
 /// meanwhile, the write never starts. A write that has begun runs to its end even if its caller
 /// goes away, so BEGIN is never canceled.
 pub struct Writers {
-    jobs: mpsc::UnboundedSender<Job>,
+    queue: Arc<Queue>,
     max_wait: Duration,
     /// The error of a write that waited for `max_wait`.
     timeout_error: Outage,
+}
+
+struct Queue {
+    waiting: Mutex<VecDeque<Job>>,
+    /// A slot for each transaction that may run.
+    slots: Arc<Semaphore>,
+    /// The maximum number of writes that share a transaction.
+    max_group: usize,
+    transactions: Transactions,
 }
 
 pub(super) struct Job {
@@ -72,39 +82,19 @@ pub(super) struct Job {
 }
 
 impl Writers {
-    /// Starts the task that runs the writes, until this is dropped.
-    pub fn start(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
+    pub fn new(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
         let (max_wait, timeout_error, max_group) =
             match connections.pools.writer.get_database_backend() {
                 DbBackend::Sqlite => (SQLITE_MAX_WAIT, Outage::Locked, SQLITE_MAX_GROUP),
                 _ => (POSTGRES_MAX_WAIT, Outage::NoConnection, 1),
             };
-        let transactions = Transactions::new(connections, metrics);
-        let slots = Arc::new(Semaphore::new(connections.pools.max_writes));
-        let (jobs, mut queue) = mpsc::unbounded_channel::<Job>();
-        tokio::spawn(async move {
-            while let Some(first) = queue.recv().await
-                && let Ok(slot) = Arc::clone(&slots).acquire_owned().await
-            {
-                let mut group = vec![first];
-                while group.len() < max_group
-                    && let Ok(job) = queue.try_recv()
-                {
-                    group.push(job);
-                }
-                group.retain(|job| job.claim(&transactions.metrics));
-                if group.is_empty() {
-                    continue;
-                }
-                let transactions = transactions.clone();
-                tokio::spawn(async move {
-                    transactions.run_group(group).await;
-                    drop(slot);
-                });
-            }
-        });
         Self {
-            jobs,
+            queue: Arc::new(Queue {
+                waiting: Mutex::default(),
+                slots: Arc::new(Semaphore::new(connections.pools.max_writes)),
+                max_group,
+                transactions: Transactions::new(connections, metrics),
+            }),
             max_wait,
             timeout_error,
         }
@@ -134,13 +124,45 @@ impl Writers {
             response,
         };
         let ended = || Error::Internal("the task that writes has ended".to_owned());
-        self.jobs.send(job).map_err(|_| ended())?;
+        self.queue.add(job);
         let outcome = match timeout(self.max_wait, &mut responded).await {
             Ok(outcome) => outcome,
             Err(_) if is_claimed.swap(true, Ordering::AcqRel) => responded.await,
             Err(_) => return Err(StoreError::Unavailable(self.timeout_error)),
         };
         outcome.unwrap_or_else(|_| Err(ended().into()))
+    }
+}
+
+impl Queue {
+    /// Queues a write. Starts a task for it if another transaction may run.
+    fn add(self: &Arc<Self>, job: Job) {
+        let mut waiting = lock(&self.waiting);
+        waiting.push_back(job);
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            tokio::spawn(Arc::clone(self).run_waiting(slot));
+        }
+    }
+
+    /// Runs writes until none waits.
+    async fn run_waiting(self: Arc<Self>, slot: OwnedSemaphorePermit) {
+        let mut slot = Some(slot);
+        while let Some(mut group) = self.next_group(&mut slot) {
+            group.retain(|job| job.claim(&self.transactions.metrics));
+            self.transactions.run_group(group).await;
+        }
+    }
+
+    /// The next writes that share a transaction. If there are none, frees the slot, under the lock so that
+    /// the next write finds it free.
+    fn next_group(&self, slot: &mut Option<OwnedSemaphorePermit>) -> Option<Vec<Job>> {
+        let mut waiting = lock(&self.waiting);
+        if waiting.is_empty() {
+            slot.take();
+            return None;
+        }
+        let count = waiting.len().min(self.max_group);
+        Some(waiting.drain(..count).collect())
     }
 }
 
