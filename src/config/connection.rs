@@ -32,7 +32,7 @@ pub struct ConnectionConfig {
         env,
         value_name = "URL",
         default_value = DEFAULT_SERVER,
-        value_parser = value::web_address
+        value_parser = value::server_url
     )]
     pub server: String,
     /// The account, sent as x-account-id to a server with header authentication [default: none, this or a token must be set]
@@ -166,7 +166,7 @@ impl Trust {
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct HealthConfig {
     /// The URL of the service, with https:// if it uses TLS; overrides --listen [default: this machine, according to the settings of the server]
-    #[arg(short, env, value_name = "URL", value_parser = value::web_address, help_heading = "Connection")]
+    #[arg(short, env, value_name = "URL", value_parser = value::server_url, help_heading = "Connection")]
     server: Option<String>,
     #[command(flatten)]
     pub trust: Trust,

@@ -137,6 +137,15 @@ pub fn web_address(text: &str) -> Result<String, String> {
     }
 }
 
+/// The URL of a gRPC server. It has no path, because the paths of gRPC are those of the rpcs.
+pub fn server_url(text: &str) -> Result<String, String> {
+    let address = web_address(text)?;
+    match http_url(&address)?.path() {
+        "/" => Ok(address),
+        path => Err(format!("the URL of a server, without the path {path}")),
+    }
+}
+
 /// Origins of web pages, or `*` for all.
 pub(super) fn origins(text: &str) -> Result<Vec<HeaderValue>, &'static str> {
     // As browsers send it: in lower case, without the default port.

@@ -12,7 +12,7 @@ const SNAPSHOT: &str = concat!(
 );
 
 /// How many inputs the snapshot has: it is also what the inputs are read from.
-const INPUTS: usize = 155;
+const INPUTS: usize = 156;
 
 #[test]
 fn each_wrong_setting_is_refused_in_one_line_without_secrets() {
