@@ -189,11 +189,11 @@ impl ImportRun<'_> {
             let mut error = guides::with_advice(client, error, guides::guid(&file.document));
             if let (Some(stored), "ABSENT_STEPS") = (&stored, error.reason.as_str()) {
                 place::name_steps(&mut error, &stored.document);
-                let has_id = |it: &Step| !it.guid.is_empty() || it.external_id.is_some();
+                let has_id = |it: &Step| !it.guid.is_empty() || !it.external_id().is_empty();
                 if !file.document.steps.iter().all(has_id) {
                     let apply = client.command("apply FILE");
                     error.message.push_str(&format!(
-                        "; steps without an ID count as new ones, but `{apply}` finds them by type \
+                        "; steps without an ID count as new, but `{apply}` finds them by type \
                          and title"
                     ));
                 }

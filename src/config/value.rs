@@ -137,7 +137,7 @@ pub fn web_address(text: &str) -> Result<String, String> {
     }
 }
 
-/// The URL of a gRPC server. It has no path, because the paths of gRPC are those of the rpcs.
+/// The URL of a gRPC server. It has no path, because gRPC uses the path to name the rpc.
 pub fn server_url(text: &str) -> Result<String, String> {
     let address = web_address(text)?;
     match http_url(&address)?.path() {

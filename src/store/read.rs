@@ -14,6 +14,7 @@ mod preview;
 pub mod references;
 pub mod revisions;
 mod roles;
+mod step_row;
 pub mod steps;
 pub mod task_tree;
 pub mod tasks;

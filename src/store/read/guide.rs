@@ -15,7 +15,8 @@ use super::{
     LARGE_BYTES, group_by_id,
     outside_uses::{OutsideUses, find_outside_uses},
     read_by_ids,
-    steps::{self, Bodies, StepRow, steps_by_subtask},
+    step_row::StepRow,
+    steps::{self, Bodies, steps_by_subtask},
     tasks::{self, TaskSize, find_tasks_named, task_sizes},
 };
 use crate::{

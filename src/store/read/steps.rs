@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{
     LARGE_BYTES, MaxBytes, count_fitting, find_within, group_by_id, join_translations, read_by_ids,
+    step_row::StepRow,
 };
 use crate::{
     domain::{
@@ -48,18 +49,18 @@ impl Bodies {
             Self::Read => rows,
             Self::Skip => rows.select_except([body]),
             Self::Mark => {
-                let mark = Expr::case(body.is_not_null(), "");
-                rows.select_except([body]).expr_as(mark, body.as_str())
+                let rows = rows.select_except([body]);
+                rows.expr_as(self.body(body), body.as_str())
             }
         }
     }
 
-    /// What is read of a step's body.
-    fn step_body(self) -> Expr {
+    /// What is read of a body, as an expression.
+    pub fn body(self, body: impl ColumnTrait) -> Expr {
         match self {
-            Self::Read => Column::Body.into_expr(),
+            Self::Read => body.into_expr(),
             Self::Skip => Expr::cust("NULL"),
-            Self::Mark => Expr::case(Column::Body.is_not_null(), "").into(),
+            Self::Mark => Expr::case(body.is_not_null(), "").into(),
         }
     }
 
@@ -75,75 +76,6 @@ impl Bodies {
 /// The bytes of a step with all of its texts.
 pub fn step_bytes() -> Expr {
     Column::Size.into_expr().add(Column::BodySize.into_expr())
-}
-
-/// What reads and analyses need of a step's row. Columns are read by position. SeaORM reads them by name,
-/// which takes a tenth of the time of a call that reads a hundred steps.
-pub struct StepRow(pub step::Model);
-
-/// Defines the columns that are read before `content` and `body`.
-macro_rules! read_by_position {
-    ($($column:ident => $field:ident),* $(,)?) => {
-        impl StepRow {
-            const COLUMNS: &[Column] = &[$(Column::$column),*];
-        }
-
-        impl FromQueryResult for StepRow {
-            fn from_query_result(row: &QueryResult, _prefix: &str) -> Result<Self, DbErr> {
-                let mut positions = 0..;
-                let mut next = || positions.next().unwrap_or_default();
-                Ok(Self(step::Model {
-                    $($field: row.try_get_by_index(next())?,)*
-                    content: row.try_get_by_index(next())?,
-                    body: row.try_get_by_index(next())?,
-                    ..step::Model::default()
-                }))
-            }
-        }
-    };
-}
-
-read_by_position! {
-    Guid => guid,
-    Task => task,
-    Position => position,
-    Kind => kind,
-    ProductId => product_id,
-    Title => title,
-    ExternalId => external_id,
-    Published => published,
-    SubtaskId => subtask_id,
-    SubtaskPid => subtask_pid,
-    SubtaskExternalId => subtask_external_id,
-    IsLink => is_link,
-    Size => size,
-    BodySize => body_size,
-    RestDigest => rest_digest,
-    LanguageCount => language_count,
-    Version => version,
-    DirtyRecord => dirty_record,
-    CreatedTs => created_ts,
-    ModifiedTs => modified_ts,
-}
-
-impl StepRow {
-    /// How many columns are read.
-    const COUNT: usize = Self::COLUMNS.len() + 2;
-
-    /// Selects what is read of steps.
-    pub fn select(steps: Select<Entity>, bodies: Bodies) -> Select<Entity> {
-        Self::select_as(steps, Column::Content.into_expr(), bodies.step_body())
-    }
-
-    /// The same with other expressions for the content and the body.
-    fn select_as(steps: Select<Entity>, content: Expr, body: Expr) -> Select<Entity> {
-        let columns = Self::COLUMNS.iter().copied();
-        steps
-            .select_only()
-            .columns(columns)
-            .expr(content)
-            .expr(body)
-    }
 }
 
 fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<Entity> {
@@ -296,7 +228,7 @@ impl StepPage {
         let content = Expr::case(fits.clone(), Column::Content.into_expr()).finally("{}");
         let body = match self.bodies {
             Bodies::Read => Expr::case(fits, Column::Body.into_expr()).into(),
-            bodies => bodies.step_body(),
+            bodies => bodies.body(Column::Body),
         };
         let rows = StepRow::select_as(self.steps(scope), content.into(), body)
             .expr(order_epoch(scope, self.task).into_query())

@@ -392,10 +392,12 @@ async fn a_connection_ends_at_its_age_and_its_calls_go_on_over_another() {
     let server = TestServer::start(settings).await;
     let client = server.client();
     for _ in 0..25 {
-        let created = client.create_task(task("Guide")).await;
         // hyper cancels a call that it has not sent when the connection ends.
         let is_unsent = |it: &tonic::Status| it.message() == "operation was canceled";
-        assert!(created.as_ref().err().is_none_or(is_unsent), "{created:?}");
+        match client.create_task(task("Guide")).await {
+            Err(status) if is_unsent(&status) => drop(client.given_task(task("Guide")).await),
+            created => drop(created.accepted()),
+        }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     let log = server.log();
